@@ -4,12 +4,11 @@
 //! has it is waited for a moment. Deliberately not here: what is done with it.
 
 use std::sync::Arc;
-use std::time::Instant;
 
 use super::output::Stop;
 use crate::config::Config;
-use crate::daemon::{self, Cause, Failure, LOOK_AGAIN, Nobody, OpenStore, StorePaths};
-use crate::limits::{DAEMON_END_WAIT, LOCK_PATIENCE};
+use crate::daemon::{self, Cause, Failure, HeldWait, LOOK_AGAIN, Nobody, OpenStore, StorePaths};
+use crate::limits::DAEMON_END_WAIT;
 use crate::store::Durability;
 
 /// Opens the store; makes it where there is none. To set that up is the caller's.
@@ -18,10 +17,10 @@ pub fn open(
     sync: Durability,
     config: Option<Arc<Config>>,
 ) -> Result<OpenStore, Stop> {
-    let begin = Instant::now();
+    let mut wait = HeldWait::of(paths);
     loop {
         match daemon::open(paths, sync, config.clone(), Arc::new(Nobody)) {
-            Err(failure) if failure.cause == Cause::Held && begin.elapsed() < LOCK_PATIENCE => {
+            Err(failure) if failure.cause == Cause::Held && wait.goes_on() => {
                 std::thread::sleep(LOOK_AGAIN);
             }
             opened => {

@@ -12,13 +12,11 @@ use super::data::{expect_more, patience};
 use super::exit::Exit;
 use super::output::{Output, Stop};
 use crate::daemon::{
-    self, Answer, Ask, Cause, Client, Covers, Failure, LOOK_AGAIN, MountAsk, MountInfo, MountLine,
-    Options, Patience, Spawned, StorePaths, UnmountAsk,
+    self, Answer, Ask, Cause, Client, Covers, Failure, HeldWait, LOOK_AGAIN, MountAsk, MountInfo,
+    MountLine, Options, Patience, Spawned, StorePaths, UnmountAsk,
 };
 use crate::kind::Role;
-use crate::limits::{
-    DAEMON_START_WAIT, LOCK_PATIENCE, MOUNT_ANSWER_WAIT, MOUNT_END_WAIT, UNMOUNT_PATIENCE,
-};
+use crate::limits::{DAEMON_START_WAIT, MOUNT_ANSWER_WAIT, MOUNT_END_WAIT, UNMOUNT_PATIENCE};
 use crate::names::{printable, shell_word};
 use crate::store::Durability;
 
@@ -177,7 +175,7 @@ pub(super) fn at_daemon<T>(
     options: &Options,
     mut ask: impl FnMut(Client) -> Result<Option<T>, Stop>,
 ) -> Result<T, Stop> {
-    let begin = Instant::now();
+    let (begin, mut wait) = (Instant::now(), HeldWait::of(&options.paths));
     let mut started: Option<Spawned> = None;
     loop {
         if begin.elapsed() > DAEMON_START_WAIT {
@@ -200,15 +198,14 @@ pub(super) fn at_daemon<T>(
             }
         } else if let Some(failure) = started.as_mut().and_then(Spawned::broke_off) {
             return Err(failure.into());
-        } else {
+        } else if !daemon::is_held(&options.paths) || !wait.goes_on() {
             match daemon::start(options) {
                 Ok(one) => {
                     started = Some(one);
                     continue;
                 }
                 // Another one was faster and will listen, or a command has the store for a moment.
-                Err(failure)
-                    if failure.cause == Cause::Held && begin.elapsed() <= LOCK_PATIENCE => {}
+                Err(failure) if failure.cause == Cause::Held && wait.goes_on() => {}
                 Err(failure) => return Err(failure.into()),
             }
         }
@@ -268,7 +265,7 @@ fn ask_root(dir: &Path) -> std::io::Result<()> {
 
 /// Serves the mount in this process, or holds it at the daemon that has the store.
 fn in_front(options: &Options, ask: &MountAsk, output: &Output) -> Result<Exit, Stop> {
-    let (begin, patience) = (Instant::now(), patience()?);
+    let (mut wait, patience) = (HeldWait::of(&options.paths), patience()?);
     loop {
         expect_more(&patience)?;
         if let Some(client) = Client::connect(&options.paths)? {
@@ -286,8 +283,7 @@ fn in_front(options: &Options, ask: &MountAsk, output: &Output) -> Result<Exit, 
             });
             match served {
                 Ok(()) => return Ok(Exit::Done),
-                Err(failure) if failure.cause == Cause::Held && begin.elapsed() < LOCK_PATIENCE => {
-                }
+                Err(failure) if failure.cause == Cause::Held && wait.goes_on() => {}
                 Err(failure) => return Err(failure.into()),
             }
         }

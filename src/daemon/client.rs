@@ -15,16 +15,15 @@ use std::time::{Duration, Instant};
 
 use super::elsewhere::expect_same_place;
 use super::failure::{Cause, Failure};
+use super::held::HeldWait;
 use super::lines::Lines;
 use super::paths::StorePaths;
 use super::socket;
 use super::spawn::LOOK_AGAIN;
 use super::wire::{Answer, Ask};
-use crate::limits::{
-    DAEMON_ANSWER_WAIT, DAEMON_STOPPED_WAIT, INTERRUPT_WAIT, LOCK_PATIENCE, SOCKET_PATIENCE,
-};
+use crate::limits::{DAEMON_ANSWER_WAIT, DAEMON_STOPPED_WAIT, INTERRUPT_WAIT, SOCKET_PATIENCE};
 use crate::store::StoreError;
-use crate::store::sqlite::{Lock, lock_holder};
+use crate::store::sqlite::{Lock, is_held, lock_holder};
 
 /// A connection to a store's daemon.
 #[derive(Debug)]
@@ -66,13 +65,16 @@ impl Client {
     /// # Errors
     /// As [`Client::connect`], and if somebody has the store and does not listen.
     pub fn connect_or_nobody(paths: &StorePaths) -> Result<Option<Client>, Failure> {
-        let begin = Instant::now();
+        let mut wait = HeldWait::of(paths);
         loop {
             if let Some(client) = Client::connect(paths)? {
                 return Ok(Some(client));
             }
-            let Some(pid) = lock_holder(paths.store()) else { return Ok(None) };
-            if begin.elapsed() > LOCK_PATIENCE {
+            if !is_held(paths.store()) {
+                return Ok(None);
+            }
+            if !wait.goes_on() {
+                let Some(pid) = lock_holder(paths.store()) else { return Ok(None) };
                 let path = paths.store().display().to_string();
                 return Err(StoreError::Held { path, pid }.into());
             }
@@ -436,7 +438,7 @@ fn silent(paths: &StorePaths, process: Option<u32>) -> Failure {
 }
 
 /// Whether a process was stopped, by a signal or from a terminal.
-fn is_stopped(pid: u32) -> bool {
+pub(super) fn is_stopped(pid: u32) -> bool {
     let stat = workfs_mount::proc_text(format!("/proc/{pid}/stat")).unwrap_or_default();
     stat.rsplit_once(')').is_some_and(|(_, state)| state.trim_start().starts_with('T'))
 }

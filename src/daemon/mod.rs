@@ -11,6 +11,7 @@ mod client;
 mod covers;
 mod elsewhere;
 mod failure;
+mod held;
 mod lines;
 mod lock_files;
 mod logging;
@@ -38,6 +39,7 @@ mod working;
 pub use client::{Answers, Client};
 pub use covers::Covers;
 pub use failure::{Cause, Failure};
+pub use held::{HeldWait, is_held};
 pub use logging::{start_log, trim_log};
 pub use mount_table::{
     around as mounted_around, at as mounted_at, here as mounted_here, of_workfs,
@@ -157,7 +159,7 @@ pub fn run(
         version = env!("CARGO_PKG_VERSION"),
         "the daemon serves"
     );
-    let Serving { service, mounts, server, looks } = serving;
+    let Serving { service, mounts, mut server, looks } = serving;
     let started = Started { mounts: &mounts, service: &service, is_new: store.is_new };
     let result = ready(&started);
     if result.is_ok() {

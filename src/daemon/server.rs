@@ -41,7 +41,8 @@ use crate::store::Readers;
 /// The serving of one socket.
 pub struct Server {
     shared: Arc<Shared>,
-    listener: UnixListener,
+    /// Until no more connections are taken.
+    listener: Option<UnixListener>,
     accepting: JoinHandle<()>,
 }
 
@@ -103,7 +104,7 @@ impl Server {
             .name("socket".into())
             .stack_size(256 << 10)
             .spawn(move || accept(&taking, &taker))?;
-        Ok(Server { shared, listener, accepting })
+        Ok(Server { shared, listener: Some(listener), accepting })
     }
 
     /// Whether the daemon goes on without mounts.
@@ -126,10 +127,12 @@ impl Server {
     }
 
     /// Takes no more connections, and no more requests from those there are.
-    pub fn stop_accepting(&self) {
+    pub fn stop_accepting(&mut self) {
         self.shared.stopping.store(true, Ordering::SeqCst);
         // Wakes the accepting thread: on Linux `accept` then fails at once.
-        if let Err(error) = rustix::net::shutdown(&self.listener, rustix::net::Shutdown::Both) {
+        if let Some(listener) = self.listener.take()
+            && let Err(error) = rustix::net::shutdown(&listener, rustix::net::Shutdown::Both)
+        {
             tracing::warn!(%error, "the socket does not close");
         }
         if let Some(room) = &*self.shared.room.lock() {

@@ -18,7 +18,7 @@ use super::failure::{Cause, Failure, OWN_STORE};
 use super::options::sync_name;
 use super::{Options, StorePaths, open, trim_log};
 use crate::limits::{DAEMON_END_WAIT, DAEMON_START_WAIT};
-use crate::store::sqlite::{lock_holder, refuse_other};
+use crate::store::sqlite::{is_held, refuse_other};
 use crate::store::{Identity, open_own};
 
 /// What a daemon says when it serves, or why it does not.
@@ -118,8 +118,8 @@ pub fn start(options: &Options) -> Result<Spawned, Failure> {
             // Why the store cannot be opened is told to whoever asked; nothing is left beside it. A daemon
             // that has the store by this name logs to the same file; by another name it does not.
             if matches!(failure.cause, Cause::Store | Cause::Held)
-                && lock_holder(options.paths.store()).is_none()
-                && lock_holder(&options.paths.socket()).is_none()
+                && !is_held(options.paths.store())
+                && !is_held(&options.paths.socket())
             {
                 remove_log();
             }

@@ -3,6 +3,7 @@
 //! What must stay true: nothing is asked of any mount, which may not answer; of another user's processes
 //! nothing is known. Deliberately not here: what is to become of them.
 
+use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
@@ -12,6 +13,9 @@ use super::mount_table;
 use super::spawn::LOOK_AGAIN;
 use crate::limits::DAEMON_END_WAIT;
 use crate::names::printable;
+
+/// The flags of a socket that takes connections (`__SO_ACCEPTCON`).
+const LISTENS: &str = "00010000";
 
 /// Who uses a mount, wherever it is bound: names and numbers of processes. Who has the directory below open, as its
 /// daemon has, does not.
@@ -57,12 +61,36 @@ impl Keeper {
 }
 
 /// A process's directory in `/proc`.
-struct Process {
+pub(super) struct Process {
     number: u32,
     dir: PathBuf,
 }
 
 impl Process {
+    pub(super) fn of(number: u32) -> Process {
+        Process { number, dir: Path::new("/proc").join(number.to_string()) }
+    }
+
+    /// Whether it was called as what serves a store: in the background, or in front.
+    pub(super) fn is_daemon(&self) -> bool {
+        let called = std::fs::read(self.dir.join("cmdline")).unwrap_or_default();
+        called.split(|byte| *byte == 0).skip(1).any(|word| word == b"daemon" || word == b"mount")
+    }
+
+    /// Whether it listens at a socket that has a name, or had one; `None` where it is not told.
+    pub(super) fn listens(&self) -> Option<bool> {
+        let files = std::fs::read_dir(self.dir.join("fd")).ok()?;
+        let open: HashSet<PathBuf> =
+            files.flatten().filter_map(|file| std::fs::read_link(file.path()).ok()).collect();
+        let sockets = std::fs::read_to_string(self.dir.join("net/unix")).ok()?;
+        // `Num RefCount Protocol Flags Type St Inode Path`, by proc_net_unix(5).
+        Some(sockets.lines().any(|line| {
+            let words: Vec<&str> = line.split_whitespace().collect();
+            let [_, _, _, LISTENS, _, _, inode, _, ..] = words[..] else { return false };
+            open.contains(Path::new(&format!("socket:[{inode}]")))
+        }))
+    }
+
     fn open(&self) -> impl Iterator<Item = PathBuf> + use<> {
         let files = std::fs::read_dir(self.dir.join("fd"));
         files.into_iter().flatten().flatten().map(|file| file.path())
@@ -84,9 +112,7 @@ impl Process {
 }
 
 fn processes() -> impl Iterator<Item = Process> {
-    let process = |entry: std::fs::DirEntry| {
-        let number = entry.file_name().to_str()?.parse().ok()?;
-        Some(Process { number, dir: entry.path() })
-    };
+    let process =
+        |entry: std::fs::DirEntry| Some(Process::of(entry.file_name().to_str()?.parse().ok()?));
     std::fs::read_dir("/proc").into_iter().flatten().flatten().filter_map(process)
 }

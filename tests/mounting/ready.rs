@@ -3,11 +3,13 @@
 use std::fs;
 use std::io::{BufRead, BufReader};
 use std::os::unix::fs::PermissionsExt;
-use std::process::{Command, Stdio};
+use std::process::{Child, Command, Stdio};
+
+use workfs::limits::LOCK_PATIENCE;
 
 use crate::harness::{
-    Fixture, Setup, Task, await_end, left_out, mounted_below, needs, pid_alive, processes_of, run,
-    send_signal, until_polled,
+    Fixture, Setup, Task, await_end, await_exit, left_out, mounted_below, needs, pid_alive,
+    processes_of, python, run, send_signal, until_polled,
 };
 
 // P6.1
@@ -59,6 +61,52 @@ fn many_that_mount_at_once_share_one_daemon() {
     for mount in fixture.mounts() {
         fs::read_dir(mount).unwrap();
     }
+}
+
+/// A process that has the store's lock until its input ends, called as one that does this.
+fn holder(fixture: &Fixture, does: &str) -> Child {
+    let script = "
+import fcntl, os, sys
+lock = open(sys.argv[1], 'r+')
+fcntl.flock(lock, fcntl.LOCK_EX)
+lock.truncate(0)
+lock.write(str(os.getpid()))
+lock.flush()
+print('held', flush=True)
+sys.stdin.read()
+";
+    let mut command = Command::new(python());
+    command.args(["-c", script]).arg(fixture.store().with_extension("db.lock")).arg(does);
+    let mut holder = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
+    let mut line = String::new();
+    BufReader::new(holder.stdout.take().unwrap()).read_line(&mut line).unwrap();
+    assert_eq!(line, "held\n");
+    holder
+}
+
+// P6.2
+#[test]
+fn who_needs_a_daemon_that_does_not_listen_yet_waits_for_it() {
+    let fixture = Setup::default().prepare();
+    fixture.workfs(&["init"]).success();
+    let dir = fixture.root().to_str().unwrap();
+    // As a daemon on a slow disk, or with a long log to read.
+    let mut begins = holder(&fixture, "daemon");
+    let commands = [&["mount", dir][..], &["list"], &["unmount", "--all"]];
+    let waiting = commands.map(|arguments| fixture.command(arguments).spawn().unwrap());
+    for one in &waiting {
+        assert!(!await_exit(one.id(), LOCK_PATIENCE * 2), "it gives up");
+    }
+    drop(begins.stdin.take());
+    begins.wait().unwrap();
+    let codes = waiting.map(|mut one| one.wait().unwrap().code());
+    assert_eq!(codes[..2], [Some(0); 2]);
+    fixture.workfs(&["unmount", "--all"]);
+    // Whoever else has it may keep it.
+    let mut other = holder(&fixture, "import");
+    assert_eq!(fixture.mount_at(fixture.root()).code, 9);
+    drop(other.stdin.take());
+    other.wait().unwrap();
 }
 
 // P6.2

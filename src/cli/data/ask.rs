@@ -11,11 +11,10 @@ use super::super::local;
 use super::super::output::{Output, Stop};
 use super::super::place;
 use crate::daemon::{
-    self, Answer, Ask, Cause, Client, Failure, LOOK_AGAIN, OpenStore, Patience, StorePaths,
+    self, Answer, Ask, Cause, Client, Failure, HeldWait, LOOK_AGAIN, OpenStore, Patience,
+    StorePaths,
 };
-use crate::limits::{
-    DAEMON_LATE, DAEMON_SILENCE, DAEMON_SILENCE_MAX, HELD_BYTES_MAX, LOCK_PATIENCE,
-};
+use crate::limits::{DAEMON_LATE, DAEMON_SILENCE, DAEMON_SILENCE_MAX, HELD_BYTES_MAX};
 use crate::service::{Caller, Effect, Part, Reply, Report, Request, Sink, dispatch, export, fsck};
 use crate::store::Readers;
 
@@ -107,6 +106,8 @@ fn asked(
     let begin = Instant::now();
     let until =
         time_given(&request).and_then(|given| begin.checked_add(given.saturating_add(DAEMON_LATE)));
+    let is_late = || until.is_some_and(|until| until <= Instant::now());
+    let mut wait = HeldWait::of(paths);
     let asker = if is_long(&request) { Some(patience()?) } else { None };
     loop {
         let again = if let Some(client) = Client::connect(paths)? {
@@ -142,7 +143,7 @@ fn asked(
         };
         match again {
             None => return Ok(()),
-            Some(failure) if begin.elapsed() > LOCK_PATIENCE => return Err(failure.into()),
+            Some(failure) if is_late() || !wait.goes_on() => return Err(failure.into()),
             Some(_) => std::thread::sleep(LOOK_AGAIN),
         }
     }

@@ -30,7 +30,7 @@ use crate::daemon::{
 use crate::kind::Role;
 use crate::limits::{DAEMON_END_WAIT, MOUNT_DIRS_MAX};
 use crate::store::Durability;
-use crate::store::sqlite::lock_holder;
+use crate::store::sqlite::is_held;
 
 /// See `workfs exec --help`.
 #[derive(Debug, Args)]
@@ -124,7 +124,7 @@ fn expect_in_sight(place: &Path) -> Result<(), Stop> {
 /// made.
 fn await_end(paths: &StorePaths) {
     let begin = Instant::now();
-    while lock_holder(paths.store()).is_some() && begin.elapsed() < DAEMON_END_WAIT {
+    while is_held(paths.store()) && begin.elapsed() < DAEMON_END_WAIT {
         std::thread::sleep(LOOK_AGAIN);
     }
 }

@@ -243,13 +243,31 @@ pub fn lock_main(path: &Path, main: &MainFile, use_it: Use) -> Result<Lock> {
     Err(StoreError::HeldElsewhere { path, pid })
 }
 
-/// The process that has the lock of the store at `path` for itself; 0 if it cannot be told. To know it,
-/// the lock is shared for a moment where nobody has it: whoever takes it just then tries again.
+/// The process that has the lock of the store at `path` for itself; 0 if it cannot be told. Not to be asked again and
+/// again: while the system's list of locks is read nobody takes or leaves any, the holder itself neither.
 #[must_use]
 pub fn lock_holder(path: &Path) -> Option<u32> {
-    let mut file = open_itself(File::options().read(true), &lock_path(path)).ok()?;
+    held(path).map(|mut file| locker(&file).unwrap_or_else(|| holder(&mut file)))
+}
+
+/// The same by the number that it left, which may be another's where that process is of another container.
+#[must_use]
+pub fn named_holder(path: &Path) -> Option<u32> {
+    held(path).map(|mut file| holder(&mut file))
+}
+
+/// Whether a process has the lock of the store at `path` for itself.
+#[must_use]
+pub fn is_held(path: &Path) -> bool {
+    held(path).is_some()
+}
+
+/// The file of a lock that somebody has. To know it, the lock is shared for a moment where nobody has it: whoever
+/// takes it just then tries again.
+fn held(path: &Path) -> Option<File> {
+    let file = open_itself(File::options().read(true), &lock_path(path)).ok()?;
     match flock(&file, FlockOperation::NonBlockingLockShared) {
-        Err(_) => Some(locker(&file).unwrap_or_else(|| holder(&mut file))),
+        Err(_) => Some(file),
         Ok(()) => {
             drop(Lock(Arc::new(file)));
             None
