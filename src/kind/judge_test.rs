@@ -1,5 +1,8 @@
 //! Each rule about a task's content.
 
+use std::time::Duration;
+
+use rustix::time::{ClockId, clock_gettime};
 use serde_json::{Value, json};
 
 use super::{Fault, Kind, Role, StateIx, builtin};
@@ -295,7 +298,8 @@ fn what_is_said_so_far_is_judged_while_the_rest_is_being_written() {
     assert_eq!(new(Some("assigned"), "in_progress"), Err(Rule::StatusDiffers));
 }
 
-/// Prints what judging costs; the bound is wide, because tests run unoptimized and beside others.
+/// Prints what judging costs this thread of a processor, which may be busy with others; the bound is wide, because
+/// tests run unoptimized.
 #[test]
 fn judging_a_typical_task_is_fast() {
     let content = json!({
@@ -310,11 +314,12 @@ fn judging_a_typical_task_is_fast() {
     });
     assert_eq!(judge(&content, "assigned"), Ok(()));
     let rounds = 2000u32;
-    let start = std::time::Instant::now();
+    let spent = || Duration::try_from(clock_gettime(ClockId::ThreadCPUTime)).unwrap();
+    let start = spent();
     for _ in 0..rounds {
         assert!(judge(&content, "assigned").is_ok());
     }
-    let each = start.elapsed() / rounds;
+    let each = (spent() - start) / rounds;
     println!("judge: {each:?}");
     assert!(each.as_micros() < 1000, "{each:?}");
 }

@@ -7,7 +7,9 @@ use std::time::{Duration, Instant, SystemTime};
 
 use workfs::numbers::UnixNanos;
 
-use crate::harness::{Errno, Event, Setup, Task, close, left_out, needs, save, until_polled};
+use crate::harness::{
+    DEADLINE, Errno, Event, Setup, Task, close, left_out, needs, save, until_polled,
+};
 use crate::team::{Team, errno, mv};
 
 /// Waits until something has happened to a record.
@@ -114,31 +116,42 @@ fn asking_for_free_space_keeps_the_lease() {
 }
 
 fn keeps_its_lease(does: impl Fn(&Team)) {
-    let team = bob_has("1s");
-    let until = Instant::now() + Duration::from_secs(3);
-    while Instant::now() < until {
-        does(&team);
-        std::thread::park_timeout(Duration::from_millis(100));
-    }
-    assert!(team.work(0).join("assigned/bob/t-1.yaml").exists());
-    let ledger = team.fixture.ledger();
-    assert_eq!(ledger.names("t-1"), ["created", "claimed"], "no event tells of a renewal");
+    let team = kept_through(3, 1, |_| (), does);
     await_event(&team, "t-1", "expired");
+}
+
+/// What bob has with a lease of so many seconds, and keeps through more by what he `does` each tenth of a second. Where a busy machine keeps this process from it for too long it begins anew.
+#[track_caller]
+fn kept_through(seconds: u64, lease: u64, prepare: impl Fn(&Team), does: impl Fn(&Team)) -> Team {
+    let (end, most) = (Instant::now() + DEADLINE, Duration::from_secs(lease) / 4);
+    while Instant::now() < end {
+        let team = bob_has(&format!("{lease}s"));
+        let (begin, mut last, mut longest) = (Instant::now(), Instant::now(), Duration::ZERO);
+        prepare(&team);
+        while begin.elapsed() < Duration::from_secs(seconds) {
+            does(&team);
+            longest = longest.max(last.elapsed());
+            last = Instant::now();
+            std::thread::park_timeout(Duration::from_millis(100));
+        }
+        let is_there = team.work(0).join("assigned/bob/t-1.yaml").exists();
+        let ledger = team.fixture.ledger();
+        if longest.max(last.elapsed()) < most {
+            assert!(is_there);
+            assert_eq!(ledger.names("t-1"), ["created", "claimed"], "no event tells of a renewal");
+            return team;
+        }
+    }
+    panic!("the machine was too busy to show life in time");
 }
 
 // P12.2
 #[test]
 fn what_the_kernel_answers_from_its_cache_keeps_the_owner_s_lease_too() {
-    let team = bob_has("4s");
-    let plain = team.fixture.mount(1).join("notes");
-    fs::create_dir(&plain).unwrap();
-    let until = Instant::now() + Duration::from_secs(9);
-    while Instant::now() < until {
-        // Of most of these no daemon hears.
-        assert!(fs::metadata(&plain).unwrap().is_dir());
-        std::thread::park_timeout(Duration::from_millis(100));
-    }
-    assert_eq!(team.fixture.ledger().names("t-1"), ["created", "claimed"]);
+    let plain = |team: &Team| team.fixture.mount(1).join("notes");
+    // Of most of these no daemon hears.
+    let looks = |team: &Team| assert!(fs::metadata(plain(team)).unwrap().is_dir());
+    kept_through(9, 4, |team| fs::create_dir(plain(team)).unwrap(), looks);
 }
 
 // P12.2

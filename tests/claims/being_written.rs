@@ -1,11 +1,11 @@
 //! A record that somebody is writing is not there to be taken.
 
 use std::fs::{self, OpenOptions};
-use std::io::Write;
+use std::io::{ErrorKind, Write};
 use std::os::unix::fs::MetadataExt;
 use std::time::{Duration, Instant};
 
-use crate::harness::{Errno, Fixture, Mapped, Task, close};
+use crate::harness::{DEADLINE, Errno, Fixture, Mapped, Task, close};
 
 // P1.6
 #[test]
@@ -21,7 +21,7 @@ fn a_record_that_is_being_written_cannot_be_claimed_until_it_is_closed() {
     let waited = start.elapsed();
     assert_eq!(Errno::from_io_error(&error), Some(Errno::BUSY));
     assert!(waited >= Duration::from_millis(200), "it did not wait: {waited:?}");
-    assert!(waited < Duration::from_secs(2), "it waited {waited:?}");
+    assert!(waited < DEADLINE, "it waited {waited:?}");
     assert!(fixture.why().contains("W024"), "{}", fixture.why());
 
     close(writer).unwrap();
@@ -64,7 +64,11 @@ fn a_claim_that_waits_goes_on_as_soon_as_the_writer_closes() {
     writer.write_all(Task::new("t-1").revision(1).text().as_bytes()).unwrap();
     // Which of the two is first is open, so only the outcome counts: the claim or EBUSY, never
     // the version before.
-    let claim = std::thread::spawn(move || fs::rename(&from, &to));
+    let claim = std::thread::spawn(move || match fs::rename(&from, &to) {
+        // This process was kept from closing it for longer than a claim waits.
+        Err(error) if error.kind() == ErrorKind::ResourceBusy => fs::rename(&from, &to),
+        claimed => claimed,
+    });
     close(writer).unwrap();
     claim.join().unwrap().unwrap();
     let text = fs::read_to_string(fixture.path("work/assigned/bob/t-1.yaml")).unwrap();

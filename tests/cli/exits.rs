@@ -6,7 +6,9 @@ use std::os::unix::ffi::OsStringExt;
 
 use rustix::process::Signal;
 
-use crate::harness::{Fixture, Setup, Task, await_exit, run, save, send_signal, until_polled};
+use crate::harness::{
+    DEADLINE, Fixture, Setup, Task, await_exit, run, save, send_signal, until_polled,
+};
 
 /// The codes of the table in docs/cli.md.
 fn documented() -> BTreeSet<i32> {
@@ -458,7 +460,7 @@ fn who_waits_without_a_daemon_ends_at_the_first_signal() {
         (looks.len() > 3).then_some(())
     });
     send_signal(waiting.id(), Signal::TERM);
-    let ended = await_exit(waiting.id(), std::time::Duration::from_secs(5));
+    let ended = await_exit(waiting.id(), DEADLINE);
     if !ended {
         waiting.kill().unwrap();
     }

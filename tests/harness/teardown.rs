@@ -14,8 +14,8 @@ use rustix::process::{Pid, Signal, kill_process};
 
 use super::wait::await_exit;
 
-/// How long a daemon may take to end after SIGTERM.
-const POLITE: Duration = Duration::from_secs(10);
+/// How long a daemon may take to end after SIGTERM: far above what is normal, since the machine may be busy.
+const POLITE: Duration = Duration::from_secs(60);
 
 /// Takes everything down; gives what did not go politely.
 pub fn take_down(base: &Path, store: &Path, mounts: &[PathBuf]) -> Vec<String> {

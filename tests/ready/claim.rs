@@ -15,7 +15,8 @@ use rustix::process::Signal;
 use workfs::daemon::StorePaths;
 
 use crate::harness::{
-    DEADLINE, Fixture, Setup, await_end, close, long, save, send_signal, ticks_of, until_polled,
+    DEADLINE, Echo, Fixture, Setup, await_end, close, long, save, send_signal, ticks_of,
+    until_polled,
 };
 
 fn put(fixture: &Fixture, task: &str, fields: &str) {
@@ -447,11 +448,12 @@ fn one_of_many_hears_within_milliseconds() {
     for (nth, waiter) in waiters.iter().flatten().enumerate() {
         epoll::add(&epoll, &waiter.0, EventData::new_u64(nth as u64), EventFlags::IN).unwrap();
     }
-    let (mut took, mut got) = (Vec::new(), BTreeSet::new());
+    let (mut took, mut got, mut echo) = (Vec::new(), BTreeSet::new(), Echo::start());
     for nth in 0..count {
         let path = fixture.work().join(format!("inbox/t{nth}.yaml"));
         let mut file = fs::File::create(path).unwrap();
         file.write_all(format!("id: t{nth}\n").as_bytes()).unwrap();
+        echo.sound();
         let begin = Instant::now();
         drop(file);
         let mut events = Vec::with_capacity(8);
@@ -467,7 +469,7 @@ fn one_of_many_hears_within_milliseconds() {
     took.sort();
     let (half, p99, most) = (took[count / 2], took[count * 99 / 100 - 1], took[count - 1]);
     println!("{count} waiters, ready to answered: median {half:?}, p99 {p99:?}, most {most:?}");
-    assert!(half < Duration::from_millis(100), "median {half:?}");
+    assert!(half < Duration::from_millis(100) + echo.ten(), "median {half:?}");
     assert!(!long() || p99 <= Duration::from_millis(10), "p99 {p99:?}");
     fixture.fsck_clean();
 }

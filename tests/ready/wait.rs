@@ -11,7 +11,7 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fs::OFlags;
 use rustix::thread::Pid;
 
-use crate::harness::{Fixture, Setup, save, state_of, until_polled};
+use crate::harness::{Echo, Fixture, Setup, prompt, save, state_of, until_polled};
 
 fn put(fixture: &Fixture, task: &str) -> Instant {
     let path = fixture.work().join("inbox").join(format!("{task}.yaml"));
@@ -37,47 +37,55 @@ fn read(fixture: &Fixture, mount: usize) -> String {
 // P9.8
 #[test]
 fn a_read_gives_the_best_at_once_or_when_there_is_one() {
-    let fixture = Setup::default().mounts(2).start();
-    std::thread::scope(|scope| {
-        let (tell, told) = channel();
-        let mut wait = File::open(fixture.mount(1).join("work/ready/.wait")).unwrap();
-        let waits = scope.spawn(move || {
-            let mut name = [0; 256];
-            about_to_wait(&tell);
-            let length = wait.read(&mut name).unwrap();
-            (String::from_utf8_lossy(&name[..length]).into_owned(), Instant::now())
+    prompt(Duration::from_millis(500), || {
+        let fixture = Setup::default().mounts(2).start();
+        let took = std::thread::scope(|scope| {
+            let (tell, told) = channel();
+            let mut wait = File::open(fixture.mount(1).join("work/ready/.wait")).unwrap();
+            let waits = scope.spawn(move || {
+                let mut name = [0; 256];
+                about_to_wait(&tell);
+                let length = wait.read(&mut name).unwrap();
+                (String::from_utf8_lossy(&name[..length]).into_owned(), Instant::now())
+            });
+            await_waiting(&told);
+            let at = put(&fixture, "a");
+            let (name, end) = waits.join().unwrap();
+            assert_eq!(name, "a.yaml\n");
+            end.saturating_duration_since(at)
         });
-        await_waiting(&told);
-        let at = put(&fixture, "a");
-        let (name, end) = waits.join().unwrap();
-        assert_eq!(name, "a.yaml\n");
-        assert!(end.saturating_duration_since(at) < Duration::from_millis(500));
+        let begin = Instant::now();
+        assert_eq!(read(&fixture, 0), "a.yaml\n");
+        let at_once = begin.elapsed();
+        assert!(fixture.path("work/inbox/a.yaml").exists(), "it claims nothing");
+        took.max(at_once)
     });
-    let begin = Instant::now();
-    assert_eq!(read(&fixture, 0), "a.yaml\n");
-    assert!(begin.elapsed() < Duration::from_secs(1));
-    assert!(fixture.path("work/inbox/a.yaml").exists(), "it claims nothing");
 }
 
 // P9.8
 #[test]
 fn a_read_ends_after_two_seconds_with_nothing() {
     let fixture = Fixture::new();
-    let begin = Instant::now();
-    // Many at once, and other requests through the same mount go on.
-    std::thread::scope(|scope| {
-        let waits: Vec<_> = (0..8).map(|_| scope.spawn(|| read(&fixture, 0))).collect();
-        for _ in 0..50 {
-            fs::metadata(fixture.path("work/inbox")).unwrap();
-            fs::read_to_string(fixture.path(".workfs/status")).unwrap();
-        }
-        assert!(begin.elapsed() < Duration::from_millis(1500), "others wait, too");
-        for wait in waits {
-            assert_eq!(wait.join().unwrap(), "");
-        }
+    prompt(Duration::from_millis(2500), || {
+        let begin = Instant::now();
+        // Many at once, and other requests through the same mount go on.
+        let others = std::thread::scope(|scope| {
+            let waits: Vec<_> = (0..8).map(|_| scope.spawn(|| read(&fixture, 0))).collect();
+            for _ in 0..50 {
+                fs::metadata(fixture.path("work/inbox")).unwrap();
+                fs::read_to_string(fixture.path(".workfs/status")).unwrap();
+            }
+            let others = begin.elapsed();
+            for wait in waits {
+                assert_eq!(wait.join().unwrap(), "");
+            }
+            others
+        });
+        let took = begin.elapsed();
+        assert!(took > Duration::from_millis(1500), "{took:?}");
+        // Those are a second sooner.
+        took.max(others + Duration::from_secs(1))
     });
-    let took = begin.elapsed();
-    assert!(took > Duration::from_millis(1500) && took < Duration::from_millis(2500), "{took:?}");
 }
 
 // P9.8
@@ -245,9 +253,10 @@ fn who_looks_and_takes_nothing_delays_the_others_once_at_most() {
             }
             ends
         });
-        let mut begins = Vec::new();
+        let (mut begins, mut echo) = (Vec::new(), Echo::start());
         for nth in 0..10 {
             await_waiting(&told);
+            echo.sound();
             begins.push(put(fixture, &format!("t-{nth}")));
         }
         let ends = worker.join().unwrap();
@@ -255,7 +264,7 @@ fn who_looks_and_takes_nothing_delays_the_others_once_at_most() {
         let mut late: Vec<_> =
             ends.iter().zip(&begins).map(|(end, at)| end.saturating_duration_since(*at)).collect();
         late.sort();
-        assert!(late[7] < Duration::from_millis(50), "{late:?}");
+        assert!(late[7] < Duration::from_millis(50) + echo.ten(), "{late:?}");
     });
 }
 

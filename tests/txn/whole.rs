@@ -346,7 +346,7 @@ fn who_waits_for_the_commit_can_be_interrupted() {
     until_polled("the daemon is stopped", || (state_of(daemon) == Some('T')).then_some(()));
     std::thread::sleep(Duration::from_secs(1));
     send_signal(child.id(), Signal::INT);
-    let ended = await_exit(child.id(), Duration::from_secs(5));
+    let ended = await_exit(child.id(), DEADLINE);
     send_signal(daemon, Signal::CONT);
     assert!(ended, "it waits for the daemon");
     assert_eq!(child.wait().unwrap().signal(), Some(2));
