@@ -1,5 +1,6 @@
 //! Why a definition is not a kind, and why content is not a record.
 
+use crate::names::printable;
 use crate::refusal::{Refusal, Rule};
 
 /// Why a definition is refused.
@@ -38,8 +39,10 @@ pub struct Fault {
 }
 
 impl From<Fault> for Refusal {
-    /// The same refusal, its place still unknown.
+    /// The same refusal, its place still unknown. A kind and its schema may call things as they like, and
+    /// `.workfs/why` is read on a terminal.
     fn from(fault: Fault) -> Refusal {
-        Refusal::new(fault.rule, fault.reason, fault.remedy)
+        let [reason, remedy] = [fault.reason, fault.remedy].map(|text| printable(text.as_bytes()));
+        Refusal::new(fault.rule, reason, remedy)
     }
 }

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use super::{Fault, Kind, Role, StateIx, builtin};
 use crate::names::RecordId;
-use crate::refusal::Rule;
+use crate::refusal::{Refusal, Rule};
 
 fn state(name: &str) -> StateIx {
     builtin::task().state_named(name).unwrap()
@@ -340,4 +340,19 @@ fn of_a_field_that_the_schema_does_not_have_is_told_which_and_where() {
         let fault = kind.judge(&content, &id, kind.initial(), false).unwrap_err();
         assert_eq!((fault.pointer.as_str(), fault.remedy.as_str()), (pointer, remedy));
     }
+}
+
+// P3.2
+#[test]
+fn what_a_schema_calls_a_field_steers_no_terminal() {
+    let source = builtin::task().source().definition.clone();
+    let definition = source.replace("kind: task", "kind: job").replace("task.v1", "job.v1");
+    let schema = builtin::task().source().schema.clone();
+    let schema = schema.replacen('{', r#"{"required": ["on\u001b[2J"],"#, 1);
+    let kind = Kind::load("job.kind.yaml", &definition, &schema).unwrap();
+    let id = RecordId::new("t1").unwrap();
+    let fault = kind.judge(&json!({}), &id, kind.initial(), false).unwrap_err();
+    let refusal = Refusal::from(fault);
+    assert_eq!(refusal.reason, "the record lacks the field `on\\u{1b}[2J`");
+    assert_eq!(refusal.remedy, "add `on\\u{1b}[2J`");
 }

@@ -1,6 +1,7 @@
 //! Reading the YAML that defines things (kinds, configurations): strictly, with the line of what
 //! is wrong and the nearest known key. Records are not read here.
 
+use std::collections::HashSet;
 use std::fmt;
 use std::marker::PhantomData;
 
@@ -48,9 +49,7 @@ fn explain(error: &Error) -> ReadError {
         Error::SerdeUnknownField { field, expected, .. } => unknown("key", field, expected),
         Error::SerdeUnknownVariant { variant, expected, .. } => unknown("value", variant, expected),
         Error::SerdeMissingField { field, .. } => format!("the key `{field}` is missing"),
-        Error::DuplicateMappingKey { key, .. } => {
-            format!("the key `{}` is there twice", key.as_deref().unwrap_or("?"))
-        }
+        Error::DuplicateMappingKey { key, .. } => twice(key.as_deref().unwrap_or("?")),
         Error::MultipleDocuments { .. } => "a second document begins: one is read".to_owned(),
         Error::Message { msg, .. } => msg.clone(),
         other => wanted(other).unwrap_or_else(|| other.render()),
@@ -77,6 +76,10 @@ fn wanted(error: &Error) -> Option<String> {
         _ => return None,
     };
     Some(format!("{wanted} must stand here"))
+}
+
+fn twice(key: &str) -> String {
+    format!("the key `{}` is there twice", crate::names::printable_start(key.as_bytes()))
 }
 
 /// The line of a place, where the parser knew it.
@@ -154,11 +157,11 @@ impl<'de, V: Deserialize<'de>> Deserialize<'de> for Ordered<V> {
             }
             fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
                 let mut all: Vec<(Spanned<String>, V)> = Vec::new();
+                let mut seen = HashSet::new();
                 while let Some(key) = map.next_key::<Spanned<String>>()? {
-                    if all.iter().any(|(seen, _)| seen.value == key.value) {
+                    if !seen.insert(key.value.clone()) {
                         map.next_value::<IgnoredAny>()?;
-                        let twice = format!("the key `{}` is there twice", key.value);
-                        return Err(de::Error::custom(twice));
+                        return Err(de::Error::custom(twice(&key.value)));
                     }
                     all.push((key, map.next_value()?));
                 }
@@ -232,6 +235,9 @@ mod tests {
         assert!(error.reason.contains("twice"), "{error:?}");
         let error = read::<Sample>("dirs: a\ndirs: b\n").unwrap_err();
         assert!(error.reason.contains("twice"), "{error:?}");
+        // Also by a key that would steer a terminal.
+        let error = read::<Sample>("names: { \"\\e[2J\": 1, \"\\e[2J\": 2 }\n").unwrap_err();
+        assert_eq!(error.reason, "the key `\\u{1b}[2J` is there twice");
         let error = read::<Sample>(&"#".repeat(DEFINITION_BYTES_MAX + 1)).unwrap_err();
         assert!(error.reason.contains("over the limit"), "{error:?}");
     }
