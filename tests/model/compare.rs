@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::{Duration, Instant};
 
 use workfs::ledger::Verifier;
+use workfs::limits::NAMELESS_HELD;
 use workfs::names::{FileName, RecordId, TreePath};
 use workfs::numbers::G;
 use workfs::store::{Class, EntryRow, Node, NodeType, Read, Record, Result, Standing};
@@ -155,9 +156,10 @@ impl World {
         }
     }
 
-    /// Nameless inodes without handles go, soon after the change that follows.
+    /// Nameless inodes without handles go: soon, or at the next look at those that were open at the last one,
+    /// as on a slow machine they are.
     fn await_orphans(&self, open: &BTreeSet<u64>) -> Step {
-        let until = Instant::now() + Duration::from_secs(5);
+        let until = Instant::now() + NAMELESS_HELD + Duration::from_secs(20);
         loop {
             let orphans = self.system.read(|read| read.orphans());
             let left: Vec<_> = orphans.into_iter().filter(|ino| !open.contains(&ino.0)).collect();
