@@ -114,7 +114,10 @@ pub(crate) fn switches(options: &MountOptions) -> impl Iterator<Item = (libc::c_
 /// Takes the topmost mount on `dir` away; `lazily`: also when it is in use, from sight at once
 /// and in fact when the last user lets go. The path's end is not followed, and no file system is
 /// asked anything, so that this does not hang on a dead mount.
-pub(crate) fn unmount(dir: &Path, lazily: bool) -> io::Result<()> {
+///
+/// # Errors
+/// If it is in use (EBUSY), or the system refuses.
+pub fn unmount(dir: &Path, lazily: bool) -> io::Result<()> {
     let target = c_string(dir.as_os_str())?;
     let flags = libc::UMOUNT_NOFOLLOW | if lazily { libc::MNT_DETACH } else { 0 };
     // SAFETY: the pointer is to a string that ends in NUL and outlives the call.

@@ -45,6 +45,7 @@ mod whereabouts;
 mod write_at;
 
 pub use as_user::as_user;
+pub use attach::unmount;
 pub use attached::{Attached, attach, attach_in_place_of_dead, serve};
 pub use cover::{Cover, Underlay, cover, uncover};
 pub use deadline::within;

@@ -1,7 +1,6 @@
 //! `workfs unmount`.
 
 use std::path::{Path, PathBuf};
-use std::process::Command;
 
 use clap::{ArgGroup, Args};
 use serde_json::json;
@@ -237,34 +236,15 @@ fn by_the_system(dir: &Path, lazy: bool) -> Result<(), Stop> {
         let reason = format!("{} is a mount of user {user}", dir.display());
         return Err(Stop::failed(Exit::Denied, reason, "that user or root can unmount it"));
     }
-    let mut command = if own.is_root() {
-        let mut command = Command::new("umount");
-        if lazy {
-            command.arg("-l");
-        }
-        command
-    } else {
-        let mut command = Command::new("fusermount3");
-        command.arg("-u");
-        if lazy {
-            command.arg("-z");
-        }
-        command
-    };
     // It hears of it a moment later, and gives the directory back.
     let keeper = daemon::Keeper::of(dir).filter(|_| !lazy);
-    let ran = command.arg("--").arg(dir).output();
-    let ran = ran.map_err(|error| Failure::io("unmounting", &error))?;
-    if ran.status.success() {
-        keeper.iter().for_each(daemon::Keeper::await_given_back);
-        return Ok(());
-    }
-    if daemon::mounted_at(dir).is_none() {
+    match daemon::unmount_at(dir, lazy) {
+        Ok(()) => keeper.iter().for_each(daemon::Keeper::await_given_back),
         // Somebody else was faster.
-        return Ok(());
+        Err(_) if daemon::mounted_at(dir).is_none() => {}
+        Err(failure) => return Err(failure.into()),
     }
-    let text = crate::names::printable(String::from_utf8_lossy(&ran.stderr).trim().as_bytes());
-    Err(Stop::failed(Exit::Conflict, text, "take it from sight all the same with `--lazy`"))
+    Ok(())
 }
 
 /// The same with the names of those who use the mount.

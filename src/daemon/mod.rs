@@ -47,7 +47,7 @@ pub use mount_table::{
 pub use open::{Nobody, OpenStore, open, open_to_check, open_to_look};
 pub use options::{OwnOptions, durability, role, root, sync_name};
 pub use paths::{StorePaths, answered};
-pub use point::{clean_up, expect_nothing_inside, is_dead, left_covered, resolve};
+pub use point::{clean_up, expect_nothing_inside, is_dead, left_covered, resolve, unmount_at};
 pub use setup::{Crowded, Made, Setup, crowded, finish, layout, set_up};
 pub use signals::{Patience, hear_of_children, is_ignored, outlive_long_writes};
 pub use spawn::{LOOK_AGAIN, Readiness, Spawned, detach_from_caller, ready_line, start};

@@ -231,15 +231,28 @@ pub fn clean_up(dir: &Path, covers: &Covers, lazy: bool) -> Result<Option<String
     })
 }
 
-/// Unmounts; what is in use for a moment only is waited for: a program that another one just starts has the
-/// other's descriptors until it runs. No event tells when.
+/// Unmounts.
 ///
 /// # Errors
 /// As [`Mount::unmount`].
 pub fn unmount(mount: &Mount) -> std::io::Result<()> {
+    patiently(|| mount.unmount())
+}
+
+/// Unmounts what lies on `dir` and is nobody's in this process; `lazily`, also when it is in use.
+///
+/// # Errors
+/// If it is in use, or the system refuses.
+pub fn unmount_at(dir: &Path, lazily: bool) -> Result<(), Failure> {
+    patiently(|| workfs_mount::unmount(dir, lazily)).map_err(|error| in_use(dir, &error))
+}
+
+/// What is in use for a moment only is waited for: a program that another one just starts has the other's
+/// descriptors until it runs. No event tells when.
+fn patiently(unmount: impl Fn() -> std::io::Result<()>) -> std::io::Result<()> {
     let begin = Instant::now();
     loop {
-        match mount.unmount() {
+        match unmount() {
             Err(error)
                 if error.raw_os_error() == Some(libc::EBUSY)
                     && begin.elapsed() < UNMOUNT_PATIENCE =>

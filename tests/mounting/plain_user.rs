@@ -133,6 +133,23 @@ fn who_may_only_read_the_store_reads_it_and_mounts_it_read_only() {
     assert!(ran.stderr.contains("mounted read-only"), "{ran}");
 }
 
+// P6.3 P6.7
+#[test]
+fn who_is_not_root_takes_the_mount_of_a_stopped_daemon_from_sight() {
+    if !can_become_another() {
+        return;
+    }
+    as_nobody(
+        &of_nobody(),
+        "w mount $M
+         daemon=$(w ps --json | grep -o '\"pid\":[0-9]*' | head -n 1 | grep -o '[0-9]*')
+         kill -STOP $daemon
+         PATH=/nowhere w unmount --lazy $M && ended=0 || ended=$?
+         kill -CONT $daemon
+         gone; exit $ended",
+    );
+}
+
 // P6.3 P10.7
 #[test]
 fn who_is_not_root_unmounts_with_fusermount_and_has_mounts_for_commands() {
