@@ -63,11 +63,8 @@ impl MountError {
             MountError::NoFusermount => "install the package `fuse3`, or mount as root",
             MountError::NotADirectory(_) => "name a directory to mount on",
             MountError::NotFound(_) => "make it first (`mkdir`)",
-            MountError::DeadMount(dir) => {
-                let dir = dir.display();
-                return Some(format!(
-                    "detach it first (`fusermount3 -u -z {dir}`, or `umount -l {dir}` as root)"
-                ));
+            MountError::DeadMount(_) => {
+                "detach it first (`fusermount3 -u -z`, or `umount -l` as root)"
             }
             MountError::NotPermitted { .. } => {
                 "mount on a directory you own and can write (`chmod u+w` where a crash left it \

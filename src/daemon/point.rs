@@ -81,7 +81,8 @@ impl LeftCovered {
              it, but the list beside this store has nothing of it",
             dir.display()
         );
-        let remedy = format!("as root `chattr -i {0} && chmod u+w {0}`", dir.display());
+        let word = shell_word(dir.as_os_str().as_encoded_bytes());
+        let remedy = format!("as root `chattr -i {word} && chmod u+w {word}`");
         LeftCovered { found, remedy }
     }
 }
@@ -143,7 +144,8 @@ pub fn expect_free(
         }
         DirState::Dead => {
             let reason = format!("{} is a dead mount that cannot be detached", dir.display());
-            let remedy = format!("detach it as root (`umount -l {}`)", dir.display());
+            let word = shell_word(dir.as_os_str().as_encoded_bytes());
+            let remedy = format!("detach it as root (`umount -l {word}`)");
             Err(Failure::new(Cause::Mount, reason, remedy))
         }
     }

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::engine::{PutAgent, Registered, RemoveAgent};
 use crate::kind::Role;
-use crate::names::AgentName;
+use crate::names::{AgentName, shell_word};
 
 use super::{AgentAddArgs, AgentRemoveArgs, Caller, Exit, Failure, Service};
 
@@ -92,10 +92,12 @@ fn out_of_reach(store: &Path, uid: u32) -> Option<String> {
         let found = std::fs::metadata(dir);
         found.is_ok_and(|dir| dir.uid() != uid && dir.permissions().mode() & 0o1 == 0)
     };
-    let dir = store.ancestors().skip(1).find(shut)?.display();
+    let dir = store.ancestors().skip(1).find(shut)?;
+    let word = shell_word(dir.as_os_str().as_encoded_bytes());
     Some(format!(
-        "user {uid} works in mounts, and can call no commands: {dir} lets nobody pass to the store's \
-         socket (`chmod o+x {dir}` would; the store itself stays its owner's)"
+        "user {uid} works in mounts, and can call no commands: {} lets nobody pass to the store's \
+         socket (`chmod o+x {word}` would; the store itself stays its owner's)",
+        dir.display()
     ))
 }
 

@@ -191,7 +191,7 @@ fn helper(report: &mut DoctorReport) {
         }
         Some((_, path)) => {
             let found = format!("{} is not set-user-id", path.display());
-            report.bad("fusermount3", found, format!("chmod u+s {}", path.display()));
+            report.bad("fusermount3", found, format!("chmod u+s {}", word(&path)));
         }
         None if root => report.warn("fusermount3", "is not there; root mounts without", install),
         None => report.bad("fusermount3", "is not there", install),
@@ -209,7 +209,7 @@ fn files(report: &mut DoctorReport, store: &Path, is_open: bool) {
         }
         Ok(mode) => {
             let found = format!("{} is {mode:04o}: others can read it", shown);
-            report.bad("store file", found, format!("chmod 600 {}", shown));
+            report.bad("store file", found, format!("chmod 600 {}", word(store)));
         }
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
             let found = format!("{} is not there", shown);
@@ -225,7 +225,7 @@ fn files(report: &mut DoctorReport, store: &Path, is_open: bool) {
     match mode(&dir) {
         Ok(mode) if mode & 0o022 != 0 && mode & 0o1000 == 0 => {
             let found = format!("{} is {mode:04o}: others can replace the store", shown_dir);
-            report.bad("store directory", found, format!("chmod 700 {}", shown_dir));
+            report.bad("store directory", found, format!("chmod 700 {}", word(&dir)));
         }
         Ok(mode) => report.ok("store directory", format!("{} ({mode:04o})", shown_dir)),
         Err(error) => {
@@ -233,6 +233,11 @@ fn files(report: &mut DoctorReport, store: &Path, is_open: bool) {
             report.warn("store directory", found, "`workfs mount` makes it");
         }
     }
+}
+
+/// A path in a command that somebody is told to give.
+fn word(path: &Path) -> String {
+    shell_word(path.as_os_str().as_encoded_bytes())
 }
 
 fn parent(store: &Path) -> PathBuf {
@@ -397,8 +402,7 @@ fn mounts(report: &mut DoctorReport, store: &Path) {
             Some(Err(error)) => format!("{dir} is dead: {error}"),
             None => format!("{dir} does not answer"),
         };
-        let way =
-            format!("workfs unmount {}", shell_word(mount.dir.as_os_str().as_encoded_bytes()));
+        let way = format!("workfs unmount {}", word(&mount.dir));
         if mount.source == store.as_os_str() {
             report.bad("mount", found, way);
         } else {
@@ -418,6 +422,32 @@ fn answers(dir: PathBuf) -> Option<std::io::Result<()>> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_way_out_can_be_typed_whatever_the_store_is_called() {
+        let dir = tempfile::tempdir().unwrap();
+        let dir = dir.path().join("it's one");
+        let store = dir.join("my store.db");
+        std::fs::create_dir(&dir).unwrap();
+        std::fs::write(&store, "").unwrap();
+        let open = |path: &Path| {
+            std::fs::set_permissions(path, std::fs::Permissions::from_mode(0o777)).unwrap();
+        };
+        open(&store);
+        open(&dir);
+        let look = || {
+            let mut report = DoctorReport { findings: Vec::new() };
+            files(&mut report, &store, false);
+            report
+        };
+        let ways: Vec<_> = look().findings.into_iter().filter_map(|one| one.remedy).collect();
+        assert_eq!(ways.len(), 2, "{ways:?}");
+        for way in ways {
+            let typed = std::process::Command::new("sh").args(["-c", &way]).status().unwrap();
+            assert!(typed.success(), "{way}");
+        }
+        assert_eq!(look().exit(), Exit::Done);
+    }
 
     #[test]
     fn what_others_can_read_or_replace_is_bad() {

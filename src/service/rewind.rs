@@ -9,7 +9,7 @@ use crate::config::Config;
 use crate::engine::{
     RestoreFile, RestoreRecord, Text, record_version_name, retention, usual_extension,
 };
-use crate::names::{ShownPath, TreePath};
+use crate::names::{ShownPath, TreePath, shell_word};
 use crate::numbers::{G, UnixNanos};
 use crate::refusal::Refusal;
 use crate::store::{FileVersion, NodeType, Read, Standing, VersionRow, earlier};
@@ -232,6 +232,7 @@ fn write_anew(config: &Config, found: &FoundRecord, g: G) -> Failure {
     let version = record_version_name(config, workspace, g);
     let extension = usual_extension(config, workspace);
     let reason = format!("`{id}` has no file any more: it was removed or moved out");
+    let workspace = shell_word(&workspace.to_bytes());
     let remedy = format!(
         "write it anew where it is to lie, with what it was, in a mount of the whole tree: \
          cp .workfs/history/{workspace}/{id}/{version} {workspace}/DIRECTORY/{id}.{extension}"
