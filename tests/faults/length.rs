@@ -74,6 +74,27 @@ fn commands_without_a_daemon_meet_it_as_a_full_disk() {
     }
 }
 
+// P4.3
+#[test]
+fn where_no_file_may_be_written_the_store_is_read_and_the_limit_is_named() {
+    let fixture = Setup::default().prepare();
+    fixture.workfs(&["init"]).success();
+    for kib in [0, 1] {
+        let named = format!("`ulimit -f`, {} bytes", kib * 1024);
+        limited(&fixture, kib, "list").success();
+        let doctor = limited(&fixture, kib, "doctor");
+        assert!(doctor.stdout.contains(&named), "{doctor}");
+        let changed = limited(&fixture, kib, "project new");
+        assert!(changed.code == 12 && changed.stderr.contains(&named), "{changed}");
+        let mounted = limited(&fixture, kib, "mount \"$M\"").success();
+        assert!(mounted.stderr.contains(&named), "{mounted}");
+        assert!(fixture.path("scratchpad").is_dir());
+        fixture.unmount_all();
+        fixture.await_no_daemon();
+        fixture.fsck_clean();
+    }
+}
+
 // P4.3 P4.6
 #[test]
 fn a_restored_store_that_cannot_be_closed_whole_is_not_put_in_place() {

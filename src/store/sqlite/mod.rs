@@ -119,8 +119,10 @@ fn fail(error: rusqlite::Error) -> StoreError {
         return StoreError::Impossible(what);
     }
     let text = error.to_string();
-    // The index of the log does not become as long as it must.
-    let is_short = |error: &ffi::Error| error.extended_code == ffi::SQLITE_IOERR_SHMSIZE;
+    // The index of the log does not become as long as it must, or takes not even its first bytes (`ulimit -f 0`).
+    let is_short = |error: &ffi::Error| {
+        matches!(error.extended_code, ffi::SQLITE_IOERR_SHMSIZE | ffi::SQLITE_IOERR_SHMOPEN)
+    };
     if error.sqlite_error().is_some_and(is_short) {
         return StoreError::Full("there is no room for a log".to_owned());
     }

@@ -23,7 +23,7 @@ use super::extents::Extents;
 use super::lock::{self, Lock, beside};
 use super::pool::Pool;
 use super::{Conn, Sqlite, configure, fail, named, refuse_other, schema};
-use crate::store::{Durability, Read, Result, StoreError, Txn, Writer, open_itself};
+use crate::store::{Durability, Read, Result, StoreError, Txn, Writer, open_itself, or_too_long};
 
 /// SQLite's file system without locks: ours holds for the whole store.
 pub(super) const WITHOUT_LOCKS: &std::ffi::CStr = c"unix-none";
@@ -86,7 +86,12 @@ impl Sqlite {
         let extents = Extents::open(path, &sql, None)?;
         let connection = Conn::new(sql, &extents);
         let (path, idle) = (path.to_owned(), Pool::default());
-        let (protection, _lock) = (Some(why.clone()), lock);
+        // It is told without the refusal around it.
+        let told = match refusal(why.clone()) {
+            StoreError::Full(why) => or_too_long(&why),
+            _ => why.clone(),
+        };
+        let (protection, _lock) = (Some(told), lock);
         let store = Sqlite { path, idle, extents, protection, is_made: false, _lock, main_lock };
         Ok((store, ProtectedWriter { connection, why, refusal }))
     }
