@@ -74,6 +74,12 @@ fn a_directory_is_given_back_however_soon_it_is_mounted_on_again() {
     fs::write(dir.join("file"), "x").unwrap();
 }
 
+/// Whether a signal has stopped a process.
+fn is_stopped(pid: u32) -> bool {
+    let stat = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap();
+    stat.rsplit_once(')').is_some_and(|(_, state)| state.trim_start().starts_with('T'))
+}
+
 /// How many requests the process behind a mount has not answered.
 fn waiting(control: &Path, dir: &Path) -> u64 {
     let all = fs::read_to_string("/proc/self/mountinfo").unwrap();
@@ -106,6 +112,7 @@ fn a_mount_that_dies_while_it_is_looked_at_is_replaced() {
             run(&mut mount(&elsewhere)).success();
         }
         send_signal(old, Signal::STOP);
+        until_polled("the daemon stands still", || is_stopped(old).then_some(()));
         let before = waiting(&control, dir);
         let mounting = mount(dir).spawn();
         until_polled("a look", || (waiting(&control, dir) >= before + look).then_some(()));
