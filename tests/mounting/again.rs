@@ -8,7 +8,9 @@ use std::process::Command;
 use rustix::mount::{UnmountFlags, unmount};
 use rustix::process::Signal;
 
-use crate::harness::{Fixture, await_end, left_out, mounted_below, run, send_signal, until_polled};
+use crate::harness::{
+    Fixture, await_end, left_out, mounted_below, run, send_signal, state_of, until_polled,
+};
 
 /// Takes a mount away as umount(8) does, but asks nobody anything.
 fn take_away(dir: &Path) {
@@ -74,12 +76,6 @@ fn a_directory_is_given_back_however_soon_it_is_mounted_on_again() {
     fs::write(dir.join("file"), "x").unwrap();
 }
 
-/// Whether a signal has stopped a process.
-fn is_stopped(pid: u32) -> bool {
-    let stat = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap();
-    stat.rsplit_once(')').is_some_and(|(_, state)| state.trim_start().starts_with('T'))
-}
-
 /// How many requests the process behind a mount has not answered.
 fn waiting(control: &Path, dir: &Path) -> u64 {
     let all = fs::read_to_string("/proc/self/mountinfo").unwrap();
@@ -112,7 +108,7 @@ fn a_mount_that_dies_while_it_is_looked_at_is_replaced() {
             run(&mut mount(&elsewhere)).success();
         }
         send_signal(old, Signal::STOP);
-        until_polled("the daemon stands still", || is_stopped(old).then_some(()));
+        until_polled("the daemon stands still", || (state_of(old) == Some('T')).then_some(()));
         let before = waiting(&control, dir);
         let mounting = mount(dir).spawn();
         until_polled("a look", || (waiting(&control, dir) >= before + look).then_some(()));
