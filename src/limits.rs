@@ -197,6 +197,9 @@ pub const HANDLES_MAX: usize = 1 << 18;
 /// 25 KB; without it a program that opens a file of 1 MiB again and again takes all memory.
 pub const OPENED_BYTES_OF_ONE_MAX: u64 = 256 << 20;
 
+/// How much more what is only read may make of it, so that who has written all that he may can read `why`.
+pub const READ_BESIDE_BYTES_MAX: u64 = 4 << 20;
+
 /// A version that is shorter is not looked for among those that are open: that costs as much.
 pub const SHARED_BYTES_MIN: usize = 4 << 10;
 

@@ -18,7 +18,8 @@ use workfs_mount::{Caller, Errno};
 
 use crate::engine::{About, Refuse};
 use crate::limits::{
-    OPENED_BYTES_OF_ONE_MAX, REMEMBERED_NAME_BYTES, SHARED_BY_CONTENT_BYTES_MIN, SHARED_BYTES_MIN,
+    OPENED_BYTES_OF_ONE_MAX, READ_BESIDE_BYTES_MAX, REMEMBERED_NAME_BYTES,
+    SHARED_BY_CONTENT_BYTES_MIN, SHARED_BYTES_MIN,
 };
 use crate::numbers::G;
 use crate::refusal::{Door, Refusal, Rule};
@@ -95,7 +96,15 @@ struct Counted {
 /// The bytes that the open files of one user keep.
 pub(super) struct Meter {
     bytes: AtomicU64,
-    bytes_max: u64,
+    limits: Limits,
+}
+
+/// What one user's open files may keep.
+#[derive(Clone, Copy)]
+struct Limits {
+    bytes: u64,
+    /// How much more it may be by what is read.
+    beside: u64,
 }
 
 /// A part of a meter's bytes.
@@ -115,8 +124,17 @@ impl Charge {
     /// # Errors
     /// [`Rule::TooManyHandles`]: its user would have more than the limit.
     pub fn raise(&mut self, bytes: usize) -> Result<(), Refusal> {
+        self.raise_within(self.meter.limits.bytes, bytes)
+    }
+
+    /// The same of what is only read.
+    fn raise_to_read(&mut self, bytes: usize) -> Result<(), Refusal> {
+        let Limits { bytes: limit, beside } = self.meter.limits;
+        self.raise_within(limit + beside, bytes)
+    }
+
+    fn raise_within(&mut self, limit: u64, bytes: usize) -> Result<(), Refusal> {
         let more = (bytes as u64).saturating_sub(self.bytes);
-        let limit = self.meter.bytes_max;
         if more > 0 && self.meter.bytes.fetch_add(more, Ordering::Relaxed) + more > limit {
             self.meter.bytes.fetch_sub(more, Ordering::Relaxed);
             return Err(Refusal::new(
@@ -124,7 +142,7 @@ impl Charge {
                 format!(
                     "the open files and the transactions of one user keep {} MiB of texts and names \
                      at most",
-                    limit >> 20
+                    self.meter.limits.bytes >> 20
                 ),
                 "close some, or end transactions that nobody needs (`rmdir`)",
             ));
@@ -143,7 +161,7 @@ impl Drop for Charge {
 /// All texts that open files keep.
 pub(super) struct Pins {
     kept: Mutex<Kept>,
-    bytes_max: u64,
+    limits: Limits,
 }
 
 #[derive(Default)]
@@ -156,7 +174,8 @@ struct Kept {
 
 impl Default for Pins {
     fn default() -> Self {
-        Pins { kept: Mutex::default(), bytes_max: OPENED_BYTES_OF_ONE_MAX }
+        let limits = Limits { bytes: OPENED_BYTES_OF_ONE_MAX, beside: READ_BESIDE_BYTES_MAX };
+        Pins { kept: Mutex::default(), limits }
     }
 }
 
@@ -175,8 +194,8 @@ impl Pins {
             text.counted = Some(shared);
             return Ok(());
         }
-        let mut charge = Charge::none(kept.meter(user, self.bytes_max));
-        charge.raise(text.bytes.len())?;
+        let mut charge = Charge::none(kept.meter(user, self.limits));
+        charge.raise_to_read(text.bytes.len())?;
         let counted = Arc::new(Counted { bytes: Arc::clone(&text.bytes), charge });
         if let Some(key) = key {
             kept.shared.insert(key, Arc::downgrade(&counted));
@@ -198,7 +217,7 @@ impl Pins {
 
     /// Something of which nothing is kept yet.
     pub fn charge(&self, user: u32) -> Charge {
-        Charge::none(self.kept.lock().meter(user, self.bytes_max))
+        Charge::none(self.kept.lock().meter(user, self.limits))
     }
 }
 
@@ -220,9 +239,9 @@ impl WorkTree {
 }
 
 impl Kept {
-    fn meter(&mut self, user: u32, bytes_max: u64) -> Arc<Meter> {
+    fn meter(&mut self, user: u32, limits: Limits) -> Arc<Meter> {
         let meter = self.meters.entry(user);
-        let none = || Arc::new(Meter { bytes: AtomicU64::new(0), bytes_max });
+        let none = || Arc::new(Meter { bytes: AtomicU64::new(0), limits });
         Arc::clone(meter.or_insert_with(none))
     }
 
@@ -246,7 +265,7 @@ mod tests {
     const LIMIT: u64 = 1 << 20;
 
     fn pins() -> Pins {
-        Pins { bytes_max: LIMIT, ..Pins::default() }
+        Pins { limits: Limits { bytes: LIMIT, beside: 0 }, ..Pins::default() }
     }
 
     fn kept_of(pins: &Pins, user: u32) -> u64 {
@@ -301,6 +320,19 @@ mod tests {
         assert_eq!(kept_of(&pins, 1), 1100);
         drop((charge, text));
         assert_eq!(kept_of(&pins, 1), 0);
+    }
+
+    #[test]
+    fn who_has_written_all_that_he_may_can_still_read_why() {
+        let limits = Limits { bytes: LIMIT, beside: 1000 };
+        let pins = Pins { limits, ..Pins::default() };
+        let mut written = pins.charge(1);
+        written.raise(LIMIT as usize).unwrap();
+        let why = opened(&pins, 1, 1, 1000).unwrap();
+        assert!(opened(&pins, 1, 2, 1).is_err() && pins.names(1, 1).is_err());
+        drop(why);
+        assert!(written.raise(LIMIT as usize + 1).is_err());
+        assert!(opened(&pins, 1, 2, 1).is_ok());
     }
 
     #[test]

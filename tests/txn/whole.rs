@@ -278,12 +278,19 @@ fn what_all_transactions_of_one_user_have_written_has_a_limit() {
     let one_more = begin(8);
     let refused = fs::write(one_more.join("big"), vec![b'x'; 31 * MIB]).unwrap_err();
     assert_eq!(Errno::from_io_error(&refused), Some(Errno::MFILE));
+    // Not a byte more can be written, and why can be read all the same.
+    let mut last = fs::File::create(begin(9).join("last")).unwrap();
+    for bit in (0..20).rev() {
+        let _ = last.write_all(&vec![b'x'; 1 << bit]);
+    }
+    let refused = last.write_all(b"x").unwrap_err();
+    assert_eq!(Errno::from_io_error(&refused), Some(Errno::MFILE));
     until_polled("it says which limit", || {
         fixture.why().contains("one user keep 256 MiB").then_some(())
     });
     // Who ends one has its room again.
     fs::remove_dir(&full[0]).unwrap();
-    fs::write(begin(9).join("big"), vec![b'x'; 10 * MIB]).unwrap();
+    fs::write(begin(10).join("big"), vec![b'x'; 10 * MIB]).unwrap();
 }
 
 // P13.5
