@@ -9,6 +9,7 @@ use std::process::{Command, Stdio};
 use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
 use std::time::Duration;
 
+use rustix::io::Errno;
 use rustix::mount::{UnmountFlags, unmount};
 use rustix::process::{Pid, Signal, kill_process};
 
@@ -39,11 +40,23 @@ pub fn take_down(base: &Path, store: &Path, mounts: &[PathBuf]) -> Vec<String> {
     stays
 }
 
+/// Cuts a mount off from its daemon, as `umount -f` does. That it is busy hinders nothing, nor that the daemon
+/// has heard of it and takes the mount away before the kernel does (EINVAL).
+///
+/// # Errors
+/// What else the system says: it takes root.
+pub fn cut_off(mount: &Path, more: UnmountFlags) -> Result<(), Errno> {
+    match unmount(mount, UnmountFlags::FORCE | more) {
+        Ok(()) | Err(Errno::BUSY | Errno::INVAL) => Ok(()),
+        refused => refused,
+    }
+}
+
 /// Takes all mounts away and answers whoever waits for them: a killed process may leave a
 /// connection open as long as one of its threads is stuck in it.
 fn abort_mounts(base: &Path) {
     for mount in mounted_below(base) {
-        let _ = unmount(&mount, UnmountFlags::FORCE | UnmountFlags::DETACH);
+        let _ = cut_off(&mount, UnmountFlags::DETACH);
     }
 }
 

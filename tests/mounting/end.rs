@@ -10,8 +10,8 @@ use rustix::process::Signal;
 use workfs::limits::DAEMON_ANSWER_WAIT;
 
 use crate::harness::{
-    Errno, Fixture, Setup, Task, await_end, left_out, lies, mounted_below, pid_alive, pile,
-    processes_of, run, send_signal, until_polled,
+    Errno, Fixture, Setup, Task, await_end, cut_off, left_out, lies, mounted_below, pid_alive,
+    pile, processes_of, run, send_signal, until_polled,
 };
 
 #[track_caller]
@@ -365,8 +365,7 @@ fn what_a_mount_had_open_when_it_was_cut_off_hinders_nobody() {
     let opened = fs::OpenOptions::new().write(true).open(cut.join("work/inbox/t-1.yaml"));
     let mut writer = opened.unwrap();
     writer.write_all(b"id").unwrap();
-    let flags = rustix::mount::UnmountFlags::FORCE | rustix::mount::UnmountFlags::DETACH;
-    if let Err(error) = rustix::mount::unmount(cut, flags) {
+    if let Err(error) = cut_off(cut, rustix::mount::UnmountFlags::DETACH) {
         return left_out(&format!("cutting a mount off needs root ({error})"));
     }
     assert_eq!(crate::harness::close(writer), Err(Errno::NOTCONN));
