@@ -356,6 +356,16 @@ pub(super) fn is_computed_name(config: &Config, name: &FileName) -> bool {
         || config.bindings().iter().any(|binding| binding.kind.order().dir == *name)
 }
 
+/// What a name of a computed directory stands for.
+#[derive(Clone, Copy)]
+pub(super) enum Child {
+    Node(Computed),
+    /// A directory of the past, in the one with this number: it has a number itself from when it is told of.
+    Past {
+        dir: u64,
+    },
+}
+
 /// The names of a computed directory.
 pub(super) fn list(
     read: &dyn Read,
@@ -363,24 +373,23 @@ pub(super) fn list(
     config: &Config,
     pasts: &Pasts,
     dir: Computed,
-) -> Result<Vec<(FileName, Computed)>> {
-    let fixed = |table: &[(&str, Computed)]| {
-        let named = table
-            .iter()
-            .filter_map(|(name, computed)| FileName::new(name).ok().map(|name| (name, *computed)));
-        named.collect()
-    };
-    match dir {
-        Computed::Control => Ok(fixed(viewer.control())),
+) -> Result<Vec<(FileName, Child)>> {
+    let nodes = match dir {
+        Computed::Control => {
+            let named = viewer.control().iter().filter_map(|(name, computed)| {
+                FileName::new(name).ok().map(|name| (name, *computed))
+            });
+            named.collect()
+        }
         Computed::Kinds => {
             let files = (0..).zip(kind_files(config));
             let named = files.filter_map(|(nth, (name, _))| {
                 FileName::new(name).ok().map(|name| (name, Computed::KindFile(nth)))
             });
-            Ok(named.collect())
+            named.collect()
         }
-        Computed::History(dir) => history::list(read, config, pasts, dir),
-        Computed::HoldDir => super::hold::list(read, viewer),
+        Computed::History(dir) => return history::list(read, config, pasts, dir),
+        Computed::HoldDir => super::hold::list(read, viewer)?,
         Computed::RejectedDir => {
             let mut names = Vec::new();
             read.refusals(&mut |row| {
@@ -392,10 +401,11 @@ pub(super) fn list(
                 true
             })?;
             names.reverse();
-            Ok(names)
+            names
         }
-        _ => Ok(Vec::new()),
-    }
+        _ => Vec::new(),
+    };
+    Ok(nodes.into_iter().map(|(name, computed)| (name, Child::Node(computed))).collect())
 }
 
 /// The files of all kinds: name and text.

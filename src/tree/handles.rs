@@ -14,6 +14,7 @@ use crate::refusal::{Refusal, Rule};
 use crate::store::OrderKey;
 
 use super::cleanups::Cleanups;
+use super::computed_listing::ComputedNames;
 use super::cursor::Cursor;
 use super::hold::Hold;
 use super::kept_listing::Short;
@@ -49,6 +50,8 @@ pub(super) enum Open {
     Directory(Mutex<Cursor>),
     /// A plain directory of few names, whose listing kernels keep.
     Short(Short),
+    /// A computed directory.
+    Computed(ComputedNames),
     /// `ready/`.
     Ready(Mutex<Cursor<OrderKey>>),
     /// `.wait` of a workspace.

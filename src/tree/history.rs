@@ -19,7 +19,7 @@ use crate::numbers::{G, UnixNanos};
 use crate::store::{History, Read, Record, Result, earlier};
 
 use super::Hub;
-use super::computed::Computed;
+use super::computed::{Child, Computed};
 
 /// The numbers of the directories below `.workfs/history/`; it has 0 itself.
 pub(super) struct Pasts {
@@ -57,6 +57,14 @@ impl Pasts {
 
     fn path(&self, number: u64) -> Option<TreePath> {
         self.numbers.lock().path(number)
+    }
+
+    /// What the child of this name is.
+    pub fn node(&self, name: &FileName, child: Child) -> Computed {
+        match child {
+            Child::Node(computed) => computed,
+            Child::Past { dir } => Computed::History(self.number(dir, name)),
+        }
     }
 }
 
@@ -179,16 +187,12 @@ pub(super) fn list(
     config: &Config,
     pasts: &Pasts,
     dir: u64,
-) -> Result<Vec<(FileName, Computed)>> {
+) -> Result<Vec<(FileName, Child)>> {
     let Some(path) = pasts.path(dir) else { return Ok(Vec::new()) };
     let below = names_below(read, &path)?;
     let versions = versions(read, config, &path, &below)?;
-    let directory = |name: FileName| {
-        let computed = Computed::History(pasts.number(dir, &name));
-        (name, computed)
-    };
-    let mut all: Vec<(FileName, Computed)> = below.into_iter().map(directory).collect();
-    all.extend(versions.into_iter().map(|(name, g)| (name, Computed::Past(g))));
+    let mut all: Vec<_> = below.into_iter().map(|name| (name, Child::Past { dir })).collect();
+    all.extend(versions.into_iter().map(|(name, g)| (name, Child::Node(Computed::Past(g)))));
     Ok(all)
 }
 

@@ -1,6 +1,6 @@
 //! Listing a directory: in name order, so that a listing goes on after any name however much the
 //! directory changes meanwhile. Each reply is of one snapshot and reads no more names than fit. A plain
-//! directory of few names is listed otherwise (`kept_listing`).
+//! directory of few names is listed otherwise (`kept_listing`), and so is a computed one (`computed_listing`).
 
 use parking_lot::Mutex;
 use workfs_mount::{Attr, Caching, Caller, Detail, DirEntry, Errno, Handle, Opened};
@@ -11,7 +11,8 @@ use crate::refusal::Door;
 use crate::store::{NodeKind, Read, StoreError};
 
 use super::attr::attr;
-use super::computed::{self, Computed};
+use super::computed::Computed;
+use super::computed_listing::ComputedNames;
 use super::cursor::FIRST_COOKIE;
 use super::handles::Open;
 use super::{Answer, WorkTree};
@@ -19,14 +20,16 @@ use super::{Answer, WorkTree};
 impl WorkTree {
     pub(super) fn open_directory(&self, caller: &Caller, dir: Ino) -> Answer<Opened> {
         let held = self.handles.hold(dir);
-        let is_ready = matches!(Computed::of(dir), Some(Computed::Ready(_)));
-        let (open, caching) = if is_ready {
-            (Open::Ready(Mutex::default()), Caching::Direct)
-        } else if let Some(short) = self.open_short(caller, dir)? {
-            let caching = short.caching();
-            (Open::Short(short), caching)
-        } else {
-            (Open::Directory(Mutex::default()), Caching::Direct)
+        let (open, caching) = match Computed::of(dir) {
+            Some(Computed::Ready(_)) => (Open::Ready(Mutex::default()), Caching::Direct),
+            Some(_) => (Open::Computed(ComputedNames::default()), Caching::Direct),
+            None => match self.open_short(caller, dir)? {
+                Some(short) => {
+                    let caching = short.caching();
+                    (Open::Short(short), caching)
+                }
+                None => (Open::Directory(Mutex::default()), Caching::Direct),
+            },
         };
         let handle = self.handles.insert(caller, held, open);
         let handle = handle.map_err(|refusal| refusal.rule.errno(Door::Name))?;
@@ -43,6 +46,9 @@ impl WorkTree {
         let open = self.handles.get(handle).ok_or(Errno::EBADF)?;
         let mut cursor = match (&*open, Computed::of(dir)) {
             (Open::Short(short), _) => return self.list_short(caller, (dir, short), cookie, emit),
+            (Open::Computed(names), Some(computed)) => {
+                return self.list_computed(caller, (computed, names), cookie, emit);
+            }
             (Open::Directory(cursor), _) => cursor.lock(),
             (Open::Ready(cursor), Some(Computed::Ready(dir))) => {
                 let mut cursor = cursor.lock();
@@ -52,9 +58,6 @@ impl WorkTree {
             }
             _ => return Err(Errno::ENOTDIR),
         };
-        if let Some(computed) = Computed::of(dir) {
-            return self.list_computed(caller, computed, cookie, emit);
-        }
         if cookie >= FIRST_COOKIE && cursor.end == Some(cookie) {
             return Ok(());
         }
@@ -151,31 +154,5 @@ impl WorkTree {
             own += 1;
         }
         Ok(Some(end))
-    }
-
-    fn list_computed(
-        &self,
-        caller: &Caller,
-        dir: Computed,
-        cookie: u64,
-        emit: &mut dyn FnMut(DirEntry) -> bool,
-    ) -> Answer<()> {
-        let viewer = self.viewer(caller);
-        let names = self.read(|read| {
-            let names = computed::list(read, &viewer, &self.engine.config(), &self.pasts, dir)?;
-            let entries = names.into_iter().map(|(name, computed)| {
-                let entry = self.computed_entry(read, &viewer, computed)?;
-                Ok((name, entry))
-            });
-            entries.collect::<Result<Vec<_>, StoreError>>()
-        })?;
-        for ((name, entry), at) in names.into_iter().zip(FIRST_COOKIE..) {
-            let name = name.as_bytes().to_vec();
-            let entry = DirEntry { name, attr: entry.attr, cookie: at, ttl: entry.ttl };
-            if at > cookie && !emit(entry) {
-                break;
-            }
-        }
-        Ok(())
     }
 }

@@ -14,6 +14,7 @@ mod change;
 mod checked;
 mod cleanups;
 mod computed;
+mod computed_listing;
 mod cursor;
 mod cut;
 mod events;

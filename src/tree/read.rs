@@ -51,7 +51,9 @@ impl WorkTree {
             Open::Fixed(bytes) => Ok(part(bytes, offset, size)),
             Open::Hold(hold) => Ok(part(&hold.text, offset, size)),
             Open::Events => self.read(|read| events::at(read, offset, size)),
-            Open::Directory(_) | Open::Short(_) | Open::Ready(_) => Err(Errno::EISDIR),
+            Open::Directory(_) | Open::Short(_) | Open::Computed(_) | Open::Ready(_) => {
+                Err(Errno::EISDIR)
+            }
             Open::Wait(_) => Ok(Vec::new()),
             Open::Plain { .. } => self.read(|read| match read.node(ino)? {
                 // It became a record while this handle was open.

@@ -37,6 +37,7 @@ impl WorkTree {
             | Open::Events
             | Open::Directory(_)
             | Open::Short(_)
+            | Open::Computed(_)
             | Open::Ready(_) => return,
         };
         let staged = staged.lock();

@@ -1,9 +1,12 @@
 //! Versions of what was saved very often.
 
+use std::collections::BTreeSet;
 use std::ffi::OsString;
 use std::fs;
 use std::path::PathBuf;
 use std::time::Instant;
+
+use rustix::fs::RawDir;
 
 use crate::harness::{Fixture, save};
 
@@ -42,4 +45,31 @@ fn a_version_is_found_by_its_name_alone_however_many_there_are() {
     };
     let (few, many) = (took(&few), took(&many));
     assert!(many < 8 * few, "{few:?} among 3, {many:?} among 400");
+}
+
+// P11.3
+#[test]
+fn what_has_a_past_is_listed_in_a_time_that_grows_with_it_however_many_pieces_that_takes() {
+    let fixture = Fixture::new();
+    let dir = fixture.path(".workfs/history/work");
+    let took = |names: usize| {
+        fixture.tasks(names);
+        let round = || {
+            let begun = Instant::now();
+            // Pieces of one page.
+            let (open, mut piece) = (fs::File::open(&dir).unwrap(), Vec::with_capacity(4096));
+            let mut pieces = RawDir::new(&open, piece.spare_capacity_mut());
+            let mut listed = BTreeSet::new();
+            while let Some(entry) = pieces.next() {
+                listed.insert(entry.unwrap().file_name().to_owned());
+            }
+            let took = begun.elapsed();
+            // Beside `.`, `..` and the workspace below.
+            assert_eq!(listed.len(), names + 3);
+            took
+        };
+        (0..3).map(|_| round()).min().unwrap()
+    };
+    let (few, many) = (took(100), took(1_600));
+    assert!(many < 32 * few, "{few:?} for 100, {many:?} for 1,600");
 }
