@@ -549,3 +549,6 @@ pub const DAEMON_STOPPED_WAIT: Duration = Duration::from_secs(2);
 /// Records whose rows are made anew in one transaction, after another layout: so many that a commit costs
 /// little beside them, and so few that the log does not grow by it.
 pub const ROWS_AT_ONCE: usize = 256;
+
+/// Rows of `list` and `ready` that the daemon keeps before it tells them: some 100 KB.
+pub const ROWS_IN_A_PART: usize = 512;

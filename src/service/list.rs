@@ -7,14 +7,15 @@ use serde::{Deserialize, Serialize};
 use crate::config::Config;
 use crate::engine::flaw;
 use crate::kind::nearest;
-use crate::names::{AgentName, ShownPath};
+use crate::names::{AgentName, FileName, ShownPath};
 use crate::numbers::{Ino, Version};
 use crate::refusal::Rule;
-use crate::store::{Class, Node, Read, Record, Standing, WorkspaceRow};
+use crate::store::{Class, Node, Read, Record, Standing, Visit, WorkspaceRow};
 
 use super::find::{StateDir, state_dirs, workspace};
 use super::permitted::{may_read, may_read_parked};
-use super::{Caller, Exit, Failure, ListArgs, Service};
+use super::rows::{Rows, each};
+use super::{Caller, Exit, Failure, ListArgs, Report, Service, Sink};
 
 /// One record or draft.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -122,7 +123,8 @@ pub(super) fn list(
     service: &Service,
     caller: &Caller,
     args: &ListArgs,
-) -> Result<ListReport, Failure> {
+    sink: Sink<'_>,
+) -> Result<Report, Failure> {
     let (config, part) = (service.engine.config(), &caller.part);
     service.read(|read| {
         let workspaces = match &args.workspace {
@@ -132,7 +134,7 @@ pub(super) fn list(
         if let Some(state) = &args.state {
             require_state(&config, &workspaces, state)?;
         }
-        let mut rows = Vec::new();
+        let mut rows = Rows::new(sink, |rows| Report::List(ListReport { rows }));
         for workspace in &workspaces {
             let parked = parked(read, workspace)?;
             for place in state_dirs(read, &config, workspace)? {
@@ -142,12 +144,12 @@ pub(super) fn list(
                 if wanted && part.has(&place.governed.dir_path()) {
                     list_dir((service, read), (&config, caller), &place, &mut rows)?;
                     for record in parked.get(&place.dir).into_iter().flatten() {
-                        rows.push(parked_row((service, read), (&config, caller), &place, record)?);
+                        rows.push(parked_row((service, read), (&config, caller), &place, record)?)?;
                     }
                 }
             }
         }
-        Ok(ListReport { rows })
+        Ok(rows.end())
     })
 }
 
@@ -174,22 +176,18 @@ fn list_dir(
     (service, read): (&Service, &dyn Read),
     (config, caller): (&Config, &Caller),
     place: &StateDir,
-    rows: &mut Vec<ListRow>,
+    rows: &mut Rows<'_, ListRow>,
 ) -> Result<(), Failure> {
-    let (part, mut nodes) = (&caller.part, Vec::new());
-    read.list(place.dir, None, &mut |(name, node)| {
-        if node.class != Class::Plain {
-            nodes.push((name, node));
-        }
-        true
-    })?;
+    let part = &caller.part;
     let path = place.governed.dir_path();
-    for (name, node) in nodes {
-        let kind = &place.governed.binding.kind;
+    let kind = &place.governed.binding.kind;
+    let names = |visit: Visit<'_, (FileName, Node)>| read.list(place.dir, None, visit);
+    each(names, |(name, node)| {
         let (mut status, mut lease_until) = (None, None);
         let (version, why) = match node.class {
+            Class::Plain => return Ok(()),
             Class::Record => {
-                let Some(record) = read.record_at(node.ino)? else { continue };
+                let Some(record) = read.record_at(node.ino)? else { return Ok(()) };
                 let flaw = flaw(read, config, &record, caller.role)?;
                 if record.owner.is_some() {
                     lease_until = super::heartbeat::lease_until(service, read, record.key)?;
@@ -197,7 +195,7 @@ fn list_dir(
                 status.clone_from(&record.status);
                 (Some(record.version), flaw.map(|why| (why.rule, why.reason)))
             }
-            _ => (None, draft_reason(read, &node)?),
+            Class::Draft => (None, draft_reason(read, &node)?),
         };
         // What is wrong with it may quote it.
         let path = path.join(name.clone());
@@ -217,15 +215,14 @@ fn list_dir(
             rule,
             why,
             parked: false,
-        });
-    }
-    Ok(())
+        })
+    })
 }
 
 /// Records whose names are backups' at the moment, by the directories that they lie in.
 fn parked(read: &dyn Read, workspace: &WorkspaceRow) -> Result<HashMap<Ino, Vec<Record>>, Failure> {
     let mut parked: HashMap<Ino, Vec<Record>> = HashMap::new();
-    read.records(workspace.key, &mut |record| {
+    read.parked(workspace.key, &mut |record| {
         if let Standing::Parked { dir } = record.standing {
             parked.entry(dir).or_default().push(record);
         }

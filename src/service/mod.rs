@@ -41,6 +41,7 @@ mod reply;
 mod request;
 mod restore;
 mod rewind;
+mod rows;
 mod show;
 mod status;
 mod watch;
@@ -82,6 +83,7 @@ pub use reply::{Exit, Failure, Reply, Report, Sink};
 pub use request::*;
 pub use restore::{RestoreReport, restore};
 pub use rewind::RewindReport;
+pub use rows::Whole;
 pub use show::{HistoryRow, ShowReport};
 pub use status::{StateCount, StatusReport, WorkspaceStatus};
 pub use watch::WatchReport;
@@ -251,8 +253,8 @@ pub fn dispatch(service: &Service, caller: &Caller, request: Request, sink: Sink
     tracing::debug!(operation, actor = %caller.name, "a request");
     let done = match request {
         Request::Show(args) => show::show(service, caller, &args).map(Report::Show),
-        Request::List(args) => list::list(service, caller, &args).map(Report::List),
-        Request::Ready(args) => ready::ready(service, &caller.part, &args).map(Report::Ready),
+        Request::List(args) => list::list(service, caller, &args, sink),
+        Request::Ready(args) => ready::ready(service, &caller.part, &args, sink),
         Request::Claim(args) => claim::claim(service, caller, &args).map(Report::Claim),
         Request::Done(args) => finish::done(service, caller, &args).map(Report::Move),
         Request::Fail(args) => finish::fail(service, caller, &args).map(Report::Move),

@@ -5,10 +5,11 @@ use serde::{Deserialize, Serialize};
 use crate::engine::{explain, unwritable};
 use crate::names::ShownPath;
 use crate::numbers::UnixNanos;
-use crate::store::{Read, Record, Standing, When, WorkspaceRow};
+use crate::store::{Read, Record, Standing, Visit, When, WorkspaceRow};
 
 use super::find::{path_of, workspace};
-use super::{Exit, Failure, Part, ReadyArgs, Service};
+use super::rows::{Rows, each};
+use super::{Exit, Failure, Part, ReadyArgs, Report, Service, Sink};
 
 /// One record.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -64,51 +65,45 @@ pub(super) fn ready(
     service: &Service,
     part: &Part,
     args: &ReadyArgs,
-) -> Result<ReadyReport, Failure> {
+    sink: Sink<'_>,
+) -> Result<Report, Failure> {
     let (config, now) = (service.engine.config(), service.engine.now());
     service.read(|read| {
         let workspaces = match &args.workspace {
             Some(path) => vec![workspace(read, part, path)?],
             None => part.workspaces(read)?,
         };
-        let mut rows = Vec::new();
+        let mut rows = Rows::new(sink, |rows| Report::Ready(ReadyReport { rows }));
         let bound = workspaces.iter().filter(|workspace| workspace.dir.is_some());
         for workspace in bound {
             let Some(binding) = config.bind(&workspace.path) else { continue };
-            let mut found = Vec::new();
-            read.ready(workspace.key, None, &mut |record| {
-                found.push(record);
-                true
-            })?;
-            for record in &found {
-                let found = row((read, part), workspace, record, None)?;
-                let Some(mut found) = found else { continue };
+            let ready = |visit: Visit<'_, Record>| read.ready(workspace.key, None, visit);
+            each(ready, |record| {
+                let found = row((read, part), workspace, &record, None)?;
+                let Some(mut found) = found else { return Ok(()) };
                 if args.explain
-                    && let Some(flaw) = unwritable(read, &binding.kind, record, now)?
+                    && let Some(flaw) = unwritable(read, &binding.kind, &record, now)?
                 {
                     found.why = Some(format!("nobody can claim it: {}", flaw.reason));
                 }
-                rows.push(found);
-            }
+                rows.push(found)
+            })?;
             if !args.explain {
                 continue;
             }
             let inbox = binding.kind.state(binding.kind.initial()).name.clone();
-            let mut waiting = Vec::new();
-            read.records(workspace.key, &mut |record| {
+            let all = |visit: Visit<'_, Record>| read.records(workspace.key, visit);
+            each(all, |record| {
                 let live = matches!(record.standing, Standing::Live { .. });
-                if live && record.state == inbox && record.readiness.when != When::Now {
-                    waiting.push(record);
+                if !live || record.state != inbox || record.readiness.when == When::Now {
+                    return Ok(());
                 }
-                true
-            })?;
-            for record in &waiting {
                 // Its time may have come this very moment.
-                let why = explain(read, &binding.kind, record, now)?;
-                rows.extend(row((read, part), workspace, record, why)?);
-            }
+                let why = explain(read, &binding.kind, &record, now)?;
+                row((read, part), workspace, &record, why)?.map_or(Ok(()), |row| rows.push(row))
+            })?;
         }
-        Ok(ReadyReport { rows })
+        Ok(rows.end())
     })
 }
 

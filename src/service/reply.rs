@@ -33,6 +33,8 @@ pub enum Reply {
     Line(String),
     /// Nothing to say, and a question: is the client still there? Not to be shown.
     Idle,
+    /// What it found so far; the next has what came after that. See [`super::Whole`].
+    Part(Box<Report>),
     /// It is done.
     Report(Box<Report>),
     /// It is not done.
@@ -273,6 +275,22 @@ impl Report {
             Report::Gc(report) => report.interrupted,
             Report::Fsck(report) => report.interrupted,
             _ => false,
+        }
+    }
+
+    /// The report of which this is a part, and that what follows.
+    pub(super) fn followed_by(self, more: Report) -> Report {
+        match (self, more) {
+            (Report::List(mut first), Report::List(more)) => {
+                first.rows.extend(more.rows);
+                Report::List(first)
+            }
+            (Report::Ready(mut first), Report::Ready(more)) => {
+                first.rows.extend(more.rows);
+                Report::Ready(first)
+            }
+            // No other is told in parts.
+            (_, whole) => whole,
         }
     }
 

@@ -30,7 +30,7 @@ pub use quotas::{Charged, Growth, ReadQuotas, TxnQuotas, stored_bytes};
 pub use ready::{Edge, OrderKey, ReadReady, Readiness, Sides, TxnReady, When};
 pub use rows::*;
 
-use crate::names::{FileName, RecordId, TreePath};
+use crate::names::{FileName, RecordId, StateName, TreePath};
 use crate::numbers::{G, Ino, RecordKey, RefusalKey, WorkspaceKey};
 
 /// Result of a store operation.
@@ -91,6 +91,8 @@ pub trait Read:
     fn record_at(&self, ino: Ino) -> Result<Option<Record>>;
     /// The parked record whose backup this inode is.
     fn parked_by(&self, ino: Ino) -> Result<Option<Record>>;
+    /// Those of a workspace that are parked.
+    fn parked(&self, workspace: WorkspaceKey, visit: Visit<'_, Record>) -> Result<()>;
     /// The file that a record's name went to when it was last parked, if that was ever noted.
     fn backup_of(&self, record: RecordKey) -> Result<Option<Ino>>;
     /// The name that a record's file had when it was last parked, if that was ever noted.
@@ -99,6 +101,8 @@ pub trait Read:
     fn record_named(&self, workspace: WorkspaceKey, id: &RecordId) -> Result<Option<Record>>;
     /// All records of a workspace, in key order.
     fn records(&self, workspace: WorkspaceKey, visit: Visit<'_, Record>) -> Result<()>;
+    /// How many of them lie in each state.
+    fn live_records(&self, workspace: WorkspaceKey) -> Result<Vec<(StateName, u64)>>;
     /// The version of a record's content that event `g` made.
     fn version(&self, g: G) -> Result<Option<VersionRow>>;
     /// A draft.

@@ -15,7 +15,7 @@ use crate::kind::Role;
 use crate::names::{AGENTS_FILE, AgentName, CONTROL_DIR, FileName};
 use crate::numbers::{G, Ino, RecordKey, RefusalKey, UnixNanos};
 use crate::refusal::Refusal;
-use crate::store::{Class, Read, Result, Standing};
+use crate::store::{Class, Read, Result};
 
 use super::history::{self, Pasts};
 use super::why;
@@ -475,18 +475,11 @@ fn status(read: &dyn Read, config: &Config) -> Result<String> {
     let last = read.last_event()?.map_or(G(0), |event| event.g);
     let _ = writeln!(out, "g: {last}");
     for workspace in read.workspaces()?.iter().filter(|workspace| workspace.dir.is_some()) {
-        let mut counts = std::collections::BTreeMap::<String, u64>::new();
-        read.records(workspace.key, &mut |record| {
-            if matches!(record.standing, Standing::Live { .. }) {
-                *counts.entry(record.state.to_string()).or_default() += 1;
-            }
-            true
-        })?;
         // A layout may have made it one of another kind than it was made for.
         let kind = config.bind(&workspace.path).map(|binding| binding.kind.name().to_string());
         let kind = kind.unwrap_or_else(|| workspace.kind.clone());
         let _ = writeln!(out, "{} ({kind}):", workspace.path);
-        for (state, count) in counts {
+        for (state, count) in read.live_records(workspace.key)? {
             let _ = writeln!(out, "  {state}: {count}");
         }
     }

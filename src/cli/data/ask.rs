@@ -15,7 +15,9 @@ use crate::daemon::{
     StorePaths,
 };
 use crate::limits::{DAEMON_LATE, DAEMON_SILENCE, DAEMON_SILENCE_MAX, HELD_BYTES_MAX};
-use crate::service::{Caller, Effect, Part, Reply, Report, Request, Sink, dispatch, export, fsck};
+use crate::service::{
+    Caller, Effect, Part, Reply, Report, Request, Sink, Whole, dispatch, export, fsck,
+};
 use crate::store::Readers;
 
 /// What to do where there is no store.
@@ -62,6 +64,7 @@ pub fn ask(here: &Here<'_>, request: Request, missing: Missing) -> Result<Exit, 
                 }
             }
             Reply::Error(failure) => return Err(failure.into()),
+            Reply::Part(_) => {}
         }
         Ok(())
     })?;
@@ -110,6 +113,9 @@ fn asked(
     let mut wait = HeldWait::of(paths);
     let asker = if is_long(&request) { Some(patience()?) } else { None };
     loop {
+        // What was told in parts before it was asked again counts no more.
+        let mut whole = Whole::default();
+        let each = &mut |reply| whole.join(reply).map_or(Ok(()), &mut *each);
         let again = if let Some(client) = Client::connect(paths)? {
             request.outside().map_or(Ok(()), |place| client.expect_sees(place))?;
             let ask = Ask::of(&part, observes, request.clone());
@@ -194,7 +200,7 @@ fn over_socket(
                 return Err(Stop::Interrupted);
             }
             Ok(Answer::Reply(reply)) => {
-                answered = true;
+                answered |= !matches!(reply, Reply::Part(_));
                 each(reply)?;
             }
             Ok(other) => {
@@ -264,7 +270,7 @@ fn in_process(
     let mut hold = |reply: Reply| {
         match &reply {
             Reply::Line(line) => bytes += line.len(),
-            Reply::Report(_) | Reply::Error(_) => {}
+            Reply::Part(_) | Reply::Report(_) | Reply::Error(_) => {}
             Reply::Progress { .. } | Reply::Idle => return each(reply),
         }
         held.push(reply);

@@ -33,7 +33,7 @@ pub fn run(global: &Global, output: &Output) -> Result<Exit, Stop> {
                 output.progress(done, total, &what);
                 Ok(())
             }
-            Reply::Line(_) | Reply::Idle => Ok(()),
+            Reply::Line(_) | Reply::Part(_) | Reply::Idle => Ok(()),
         })
     });
     let mut report = match asked {

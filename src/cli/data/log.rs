@@ -84,7 +84,7 @@ fn until_served(
                         Ok(())
                     }
                     Reply::Error(failure) => Err(failure.into()),
-                    Reply::Progress { .. } | Reply::Idle => Ok(()),
+                    Reply::Progress { .. } | Reply::Part(_) | Reply::Idle => Ok(()),
                 });
             match told {
                 // Another command has it for longer: what it does is told when it has ended.

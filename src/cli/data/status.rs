@@ -41,7 +41,7 @@ pub fn run(global: &Global, output: &Output) -> Result<Exit, Stop> {
             })
         }
         Reply::Error(failure) => Err(failure.into()),
-        Reply::Progress { .. } | Reply::Line(_) | Reply::Idle => Ok(()),
+        Reply::Progress { .. } | Reply::Line(_) | Reply::Part(_) | Reply::Idle => Ok(()),
     })?;
     Ok(exit)
 }

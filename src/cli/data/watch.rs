@@ -72,7 +72,7 @@ pub fn run(args: &WatchArgs, global: &Global, output: &Output) -> Result<Exit, S
             }
             Reply::Report(report) => exit = report.exit().into(),
             Reply::Error(failure) => return Err(failure.into()),
-            Reply::Idle | Reply::Progress { .. } => {}
+            Reply::Idle | Reply::Part(_) | Reply::Progress { .. } => {}
         }
         Ok(())
     })?;

@@ -3,6 +3,7 @@
 use super::*;
 use crate::engine::Saved;
 use crate::kind::Role;
+use crate::limits::ROWS_IN_A_PART;
 use crate::numbers::{G, Version};
 use crate::refusal::Rule;
 
@@ -230,6 +231,50 @@ fn lists_and_counts_tell_drafts_from_records() {
     assert_eq!(why(&bench, Some("b")), []);
     let draft = bench.show("work/inbox/d.yaml");
     assert_eq!((draft.what.as_str(), draft.rule), ("draft", Some(Rule::Schema)));
+}
+
+#[test]
+fn what_has_many_rows_is_told_in_parts() {
+    let bench = bench();
+    let others = bench.list(ListArgs::default()).len();
+    let more = 2 * ROWS_IN_A_PART;
+    let ids: Vec<String> = (0..more).map(|nth| format!("t-{nth:04}")).collect();
+    for id in &ids {
+        bench.save(&format!("work/inbox/{id}.yaml"), &format!("id: {id}\n"));
+    }
+    let named = |id: &str| id.starts_with("t-");
+    let rows = bench.list(ListArgs::default());
+    let listed: Vec<&String> = rows.iter().map(|row| &row.id).filter(|id| named(id)).collect();
+    assert_eq!((rows.len(), listed), (others + more, ids.iter().collect()));
+    let Report::Ready(ready) = bench.ask(Request::Ready(ReadyArgs::default())).unwrap() else {
+        panic!()
+    };
+    assert_eq!(ready.rows.iter().filter(|row| named(&row.id)).count(), more);
+
+    for request in [Request::List(ListArgs::default()), Request::Ready(ReadyArgs::default())] {
+        let told = |goes_on: bool| {
+            let mut told = Vec::new();
+            dispatch(&bench.service, &bench.caller(), request.clone(), &mut |reply| {
+                told.push(reply);
+                goes_on
+            });
+            told
+        };
+        let parts = told(true);
+        assert_eq!(parts.len(), 3, "{parts:?}");
+        for reply in &parts {
+            let (Reply::Part(report) | Reply::Report(report)) = reply else { panic!("{reply:?}") };
+            let rows = match &**report {
+                Report::List(report) => report.rows.len(),
+                Report::Ready(report) => report.rows.len(),
+                other => panic!("{other:?}"),
+            };
+            assert!(rows <= ROWS_IN_A_PART, "{rows}");
+        }
+        // Nobody takes the first part for the whole.
+        let cut = told(false);
+        assert!(matches!(&cut[..], [Reply::Part(_), Reply::Error(_)]), "{cut:?}");
+    }
 }
 
 #[test]

@@ -67,16 +67,16 @@ impl Bench {
     }
 
     fn ask(&self, request: Request) -> Result<Report, Failure> {
-        let mut last = None;
+        let (mut last, mut whole) = (None, Whole::default());
         dispatch(&self.service, &self.caller(), request, &mut |reply| {
             // What goes over the socket comes back as it was.
             let line = serde_json::to_string(&reply).unwrap();
             assert!(!line.contains('\n'));
             assert_eq!(serde_json::from_str::<Reply>(&line).unwrap(), reply);
-            match reply {
-                Reply::Report(report) => last = Some(Ok(*report)),
-                Reply::Error(failure) => last = Some(Err(failure)),
-                Reply::Progress { .. } | Reply::Line(_) | Reply::Idle => {}
+            match whole.join(reply) {
+                Some(Reply::Report(report)) => last = Some(Ok(*report)),
+                Some(Reply::Error(failure)) => last = Some(Err(failure)),
+                _ => {}
             }
             true
         });

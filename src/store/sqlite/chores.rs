@@ -102,16 +102,9 @@ impl TxnChores for Conn {
 
 #[cfg(test)]
 mod tests {
-    use rusqlite::Connection;
-
     #[test]
     fn old_drafts_are_found_by_the_drafts() {
-        let sql = Connection::open_in_memory().unwrap();
-        super::super::schema::migrate(&sql, "memory").unwrap();
-        let plan = format!("EXPLAIN QUERY PLAN {}", super::OLD_DRAFTS);
-        let mut plan = sql.prepare(&plan).unwrap();
-        let rows = plan.query_map([0], |row| row.get::<_, String>(3)).unwrap();
-        let steps: Vec<String> = rows.map(Result::unwrap).collect();
+        let steps = super::super::plan_of(super::OLD_DRAFTS, [0]);
         assert_eq!(steps, ["SCAN d", "SEARCH n USING INTEGER PRIMARY KEY (rowid=?)"]);
     }
 }

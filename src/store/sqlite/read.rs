@@ -93,6 +93,10 @@ pub(super) fn node(row: &Row<'_>, at: usize) -> rusqlite::Result<Node> {
     })
 }
 
+fn state_name(row: &Row<'_>, at: usize) -> rusqlite::Result<StateName> {
+    StateName::new(row.get::<_, String>(at)?).map_err(damaged)
+}
+
 pub(super) fn record(row: &Row<'_>) -> rusqlite::Result<Record> {
     let standing = match row.get::<_, i64>(3)? {
         live @ (0 | 1) => Standing::Live {
@@ -113,7 +117,7 @@ pub(super) fn record(row: &Row<'_>) -> rusqlite::Result<Record> {
         workspace: WorkspaceKey(number(row, 1)?),
         id: RecordId::new(row.get::<_, String>(2)?).map_err(damaged)?,
         standing,
-        state: StateName::new(row.get::<_, String>(7)?).map_err(damaged)?,
+        state: state_name(row, 7)?,
         owner: owner.map(AgentName::new).transpose().map_err(damaged)?,
         status: row.get(14)?,
         attempt: Attempt(number(row, 9)?),
@@ -214,6 +218,12 @@ impl Conn {
         Ok(rows)
     }
 }
+
+const PARKED: &str = concat!(
+    "SELECT ",
+    record_columns!(),
+    " FROM records WHERE workspace = ?1 AND standing = 2 ORDER BY key"
+);
 
 impl Read for Conn {
     fn node(&self, ino: Ino) -> Result<Option<Node>> {
@@ -344,6 +354,10 @@ impl Read for Conn {
         self.one(sql, [int(ino.0)], record)
     }
 
+    fn parked(&self, workspace: WorkspaceKey, visit: Visit<'_, Record>) -> Result<()> {
+        self.each(PARKED, [int(workspace.0)], record, visit)
+    }
+
     fn backup_of(&self, record: RecordKey) -> Result<Option<Ino>> {
         let sql = "SELECT ino FROM backups WHERE record = ?1";
         self.one(sql, [int(record.0)], |row| Ok(Ino(number(row, 0)?)))
@@ -364,6 +378,12 @@ impl Read for Conn {
         let sql =
             concat!("SELECT ", record_columns!(), " FROM records WHERE workspace = ?1 ORDER BY id");
         self.each(sql, [int(workspace.0)], record, visit)
+    }
+
+    fn live_records(&self, workspace: WorkspaceKey) -> Result<Vec<(StateName, u64)>> {
+        let sql = "SELECT state, count(*) FROM records WHERE workspace = ?1 AND standing < 2 \
+             GROUP BY state";
+        self.all(sql, [int(workspace.0)], |row| Ok((state_name(row, 0)?, number(row, 1)?)))
     }
 
     fn version(&self, g: G) -> Result<Option<VersionRow>> {
@@ -443,5 +463,14 @@ impl Read for Conn {
 impl From<rusqlite::Error> for StoreError {
     fn from(error: rusqlite::Error) -> Self {
         fail(error)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn who_is_parked_is_found_without_the_others() {
+        let steps = super::super::plan_of(super::PARKED, [1]);
+        assert_eq!(steps, ["SEARCH records USING INDEX records_parked (workspace=?)"]);
     }
 }

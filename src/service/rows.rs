@@ -1,0 +1,78 @@
+//! Reports of many rows, told in parts: a daemon keeps no more of one in memory, however many there are. Whoever
+//! asks joins them.
+
+use super::{Exit, Failure, Reply, Report, Sink};
+use crate::limits::ROWS_IN_A_PART;
+use crate::store::{self, Visit};
+
+/// The rows of a report that is being made.
+pub(super) struct Rows<'s, Row> {
+    sink: Sink<'s>,
+    report: fn(Vec<Row>) -> Report,
+    kept: Vec<Row>,
+}
+
+impl<'s, Row> Rows<'s, Row> {
+    /// None yet; `report` makes one of a part.
+    pub fn new(sink: Sink<'s>, report: fn(Vec<Row>) -> Report) -> Self {
+        Rows { sink, report, kept: Vec::new() }
+    }
+
+    /// Adds one.
+    ///
+    /// # Errors
+    /// Nobody waits for the end any more.
+    pub fn push(&mut self, row: Row) -> Result<(), Failure> {
+        self.kept.push(row);
+        if self.kept.len() < ROWS_IN_A_PART {
+            return Ok(());
+        }
+        let part = (self.report)(std::mem::take(&mut self.kept));
+        match (self.sink)(Reply::Part(Box::new(part))) {
+            true => Ok(()),
+            false => Err(Failure::new(Exit::Failed, "interrupted", "ask again")),
+        }
+    }
+
+    /// The report with the rows that are left.
+    pub fn end(self) -> Report {
+        (self.report)(self.kept)
+    }
+}
+
+/// Does something with each row of a query, until that fails.
+pub(super) fn each<Row>(
+    query: impl FnOnce(Visit<'_, Row>) -> store::Result<()>,
+    mut work: impl FnMut(Row) -> Result<(), Failure>,
+) -> Result<(), Failure> {
+    let mut done = Ok(());
+    query(&mut |row| {
+        done = work(row);
+        done.is_ok()
+    })?;
+    done
+}
+
+/// What joins the parts of a report.
+#[derive(Default)]
+pub struct Whole(Option<Report>);
+
+impl Whole {
+    /// The reply that is to be acted on, if this one is no part: a report with the parts that came before it.
+    pub fn join(&mut self, reply: Reply) -> Option<Reply> {
+        let (part, is_last) = match reply {
+            Reply::Part(part) => (part, false),
+            Reply::Report(last) => (last, true),
+            other => return Some(other),
+        };
+        let joined = match self.0.take() {
+            Some(first) => first.followed_by(*part),
+            None => *part,
+        };
+        if is_last {
+            return Some(Reply::Report(Box::new(joined)));
+        }
+        self.0 = Some(joined);
+        None
+    }
+}
