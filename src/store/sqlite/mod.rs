@@ -22,6 +22,8 @@ mod lock;
 mod log_index;
 mod nodes;
 mod places;
+#[cfg(test)]
+mod plans_test;
 mod pool;
 #[macro_use]
 mod read;
@@ -469,14 +471,4 @@ impl Readers for Sqlite {
         }
         Ok(is_whole)
     }
-}
-
-/// How SQLite goes about a query in an empty store.
-#[cfg(test)]
-fn plan_of(query: &str, parameters: impl rusqlite::Params) -> Vec<String> {
-    let sql = rusqlite::Connection::open_in_memory().unwrap();
-    schema::migrate(&sql, "memory").unwrap();
-    let mut plan = sql.prepare(&format!("EXPLAIN QUERY PLAN {query}")).unwrap();
-    let rows = plan.query_map(parameters, |row| row.get(3)).unwrap();
-    rows.map(|step| step.unwrap()).collect()
 }

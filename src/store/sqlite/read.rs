@@ -219,7 +219,7 @@ impl Conn {
     }
 }
 
-const PARKED: &str = concat!(
+pub(super) const PARKED: &str = concat!(
     "SELECT ",
     record_columns!(),
     " FROM records WHERE workspace = ?1 AND standing = 2 ORDER BY key"
@@ -463,14 +463,5 @@ impl Read for Conn {
 impl From<rusqlite::Error> for StoreError {
     fn from(error: rusqlite::Error) -> Self {
         fail(error)
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    #[test]
-    fn who_is_parked_is_found_without_the_others() {
-        let steps = super::super::plan_of(super::PARKED, [1]);
-        assert_eq!(steps, ["SEARCH records USING INDEX records_parked (workspace=?)"]);
     }
 }
