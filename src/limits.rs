@@ -415,6 +415,10 @@ pub const LEADER_LEASE: Duration = Duration::from_secs(180);
 /// Records of one sort that one round takes up; the next takes more.
 pub const CHORES_AT_ONCE: usize = 1024;
 
+/// Follow-ups and assignments that could not be made, of which a daemon remembers that they are to be tried again: some
+/// MiB.
+pub const OWED_MAX: usize = 1 << 17;
+
 /// Chores that cannot be done of which `status` and `doctor` tell.
 pub const UNDONE_TOLD_MAX: usize = 64;
 

@@ -1,15 +1,22 @@
 //! Follow-ups for which there is no room, and names of nobody.
 
 use workfs::config::Config;
-use workfs::engine::{Chores, Text};
+use workfs::engine::{Chores, PutAgent, Text};
+use workfs::kind::Role;
 
-use crate::harness::Desk;
+use crate::harness::{Desk, agent};
 use crate::rounds::{desk, undone};
 
 /// Says in bob's task who is to go on.
 fn finishing_with(desk: &Desk, next: &str) {
-    let text = format!("id: t-1\nstatus: assigned\nresult: {{ summary: s, next_agent: {next} }}\n");
-    desk.rewrite_all("t-1", Text::new(text.into_bytes()));
+    goes_on("t-1", desk, next);
+}
+
+/// The same in another task of his.
+fn goes_on(task: &str, desk: &Desk, next: &str) {
+    let text =
+        format!("id: {task}\nstatus: assigned\nresult: {{ summary: s, next_agent: {next} }}\n");
+    desk.rewrite_all(task, Text::new(text.into_bytes()));
 }
 
 /// A workspace in which so few files and directories have room, and whose inbox is full.
@@ -27,12 +34,12 @@ fn full_desk() -> (Desk, Chores) {
     (desk, chores)
 }
 
-/// How many records go on from the task.
+/// How many records go on from a task.
 fn follow_ups(desk: &Desk) -> usize {
     let (mut count, workspace) = (0, desk.workspace());
     desk.read(|read| {
         read.records(workspace, &mut |record| {
-            count += usize::from(record.id.as_str().ends_with("-ann-followup-t-1"));
+            count += usize::from(record.id.as_str().contains("-ann-followup-t-"));
             true
         })
     });
@@ -111,4 +118,31 @@ fn a_name_that_is_no_agent_s_is_told_of_once_and_does_not_wait() {
     desk.restart(true);
     let chores = Chores::new(desk.engine(), "later");
     assert_eq!((chores.round(), undone(&desk)), (Ok(0), (Vec::new(), 1)));
+}
+
+// P14.2 P14.8
+#[test]
+fn however_many_follow_ups_wait_each_is_made() {
+    let text = "workspaces: [{ path: work, kind: task }]\n";
+    let desk = Desk::with(&["bob"], Config::parse("layout", text).unwrap());
+    let chores = Chores::new(desk.engine(), "one");
+    let is = |role| {
+        let add = PutAgent { name: agent("ann"), role: Some(role), uid: None, only_new: false };
+        desk.engine().run(Desk::operator(), add).unwrap();
+    };
+    is(Role::Observer);
+    // More than one round takes up.
+    let tasks: Vec<String> = (0..1030).map(|nth| format!("t-{nth}")).collect();
+    for task in &tasks {
+        desk.put_at("bob", task, "status: assigned\nagent: bob");
+        goes_on(task, &desk, "ann");
+        desk.mv("bob", task, "bob", "done").unwrap();
+    }
+    for _ in 0..3 {
+        assert_eq!((chores.round(), undone(&desk).0.len()), (Ok(0), 64));
+    }
+    is(Role::Agent);
+    assert_eq!(chores.round().unwrap() + chores.round().unwrap(), 1030);
+    assert_eq!((chores.round(), follow_ups(&desk), undone(&desk).0), (Ok(0), 1030, Vec::new()));
+    desk.fsck_clean();
 }

@@ -90,7 +90,7 @@ impl Chores {
             tracing::warn!(%error, "what an earlier daemon could not do is looked for later");
         }
         // Where no clock brings anything an idle daemon writes nothing.
-        if !self.engine.config().has_rounds() && self.engine.undone().owed().is_empty() {
+        if !self.engine.config().has_rounds() && !self.engine.undone().owes() {
             return Ok(0);
         }
         let lead = self.engine.run(Context::daemon(), Lead { holder: Arc::clone(&self.holder) })?;
@@ -192,7 +192,7 @@ impl Chores {
     fn follow(&self) -> Result<u64, Refusal> {
         let undone = self.engine.undone();
         let mut done = 0;
-        for follow in undone.owed() {
+        for follow in undone.turn_of_owed() {
             let dir = crate::store::read(&**self.engine.readers(), |read| {
                 let Some(record) = read.record(follow.record)? else { return Ok(None) };
                 Ok(read.workspace(record.workspace)?.and_then(|workspace| workspace.dir))

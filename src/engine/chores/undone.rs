@@ -5,10 +5,11 @@
 //! from `why`.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::ops::Bound;
 
 use parking_lot::Mutex;
 
-use crate::limits::{CHORES_AT_ONCE, UNDONE_TOLD_MAX};
+use crate::limits::{CHORES_AT_ONCE, OWED_MAX, UNDONE_TOLD_MAX};
 use crate::names::TreePath;
 use crate::refusal::Refusal;
 use crate::store::StoreError;
@@ -30,6 +31,8 @@ struct State {
     rounds: usize,
     /// What followed from changes and could not be done.
     owed: BTreeSet<Follow>,
+    /// The last of it that a round has tried.
+    tried: Option<Follow>,
 }
 
 impl Undone {
@@ -80,13 +83,26 @@ impl Undone {
     /// That is to be tried again.
     pub(super) fn try_later(&self, follow: Follow) {
         let owed = &mut self.0.lock().owed;
-        if owed.len() < CHORES_AT_ONCE {
+        if owed.len() < OWED_MAX {
             owed.insert(follow);
         }
     }
 
-    pub(super) fn owed(&self) -> Vec<Follow> {
-        self.0.lock().owed.iter().copied().collect()
+    /// Whether anything is to be tried again.
+    pub(super) fn owes(&self) -> bool {
+        !self.0.lock().owed.is_empty()
+    }
+
+    /// What of it this round is to try: where that is not all, the next goes on behind it.
+    pub(super) fn turn_of_owed(&self) -> Vec<Follow> {
+        let mut state = self.0.lock();
+        let behind = state.tried.map_or(Bound::Unbounded, Bound::Excluded);
+        let all = state.owed.range((behind, Bound::Unbounded)).chain(&state.owed);
+        let count = state.owed.len();
+        let turn: Vec<Follow> = all.take(count.min(CHORES_AT_ONCE)).copied().collect();
+        state.tried = turn.last().copied();
+        state.rounds = state.rounds.max(count.div_ceil(CHORES_AT_ONCE).saturating_sub(1));
+        turn
     }
 
     pub(super) fn is_settled(&self, follow: Follow) {
