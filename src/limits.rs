@@ -313,11 +313,14 @@ pub const REFUSALS_STRIDE: u64 = 64;
 /// by [`REFUSALS_STRIDE`] times as many, 4 MiB, at most.
 pub const REJECTED_SMALL_BYTES: usize = 64 << 10;
 
-/// Records whose readers are remembered for stale-save checks, and readers of each.
-pub const SEEN_RECORDS_MAX: usize = 4096;
-/// See [`SEEN_RECORDS_MAX`].
-pub const SEEN_READERS_MAX: usize = 64;
-/// All looks of all readers of all records: 64 bytes each.
+/// Who looked at one record, for stale-save checks: at least half as many, the last ones, are remembered. Who looks
+/// asks all of them, some µs.
+pub const SEEN_READERS_MAX: usize = 1 << 11;
+
+/// So many are noted before those are looked for who have ended.
+pub const SEEN_READERS_LOOKED_AT_MIN: usize = 64;
+
+/// All looks of all readers of all records: some 150 bytes each.
 pub const SEEN_LOOKS_MAX: usize = 1 << 16;
 
 /// How far up those who started a process count as its family: a shell, the subshell of a pipeline,

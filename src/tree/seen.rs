@@ -10,14 +10,17 @@
 //! no such family is not held to anything; what was seen by a process that ended is not taken for
 //! what its successor under the same number saw.
 
-use std::collections::HashMap;
+use std::cmp::Reverse;
+use std::collections::{HashMap, HashSet};
 use std::time::{Duration, Instant};
 
 use parking_lot::Mutex;
 use workfs_mount::thread_here;
 
 use crate::engine::Base;
-use crate::limits::{SEEN_LOOKS_MAX, SEEN_READERS_MAX, SEEN_RECORDS_MAX};
+use crate::limits::{
+    LINEAGES_KEPT_FOR, SEEN_LOOKS_MAX, SEEN_READERS_LOOKED_AT_MIN, SEEN_READERS_MAX,
+};
 use crate::numbers::{RecordKey, Version};
 
 use super::lineage::{Lineage, Lineages, age, has_ended, is_shell, is_there};
@@ -41,41 +44,102 @@ pub(super) struct Seen {
 
 #[derive(Default)]
 struct Looks {
-    of: HashMap<RecordKey, Vec<Look>>,
+    of: HashMap<RecordKey, Readers>,
     /// How many they are.
     count: usize,
 }
 
+/// The looks at one record, the newest last.
+struct Readers {
+    looks: Vec<Look>,
+    /// How many were left when they were looked through last.
+    left: usize,
+}
+
+/// Which threads and processes are there, each asked once.
+#[derive(Default)]
+struct Living(HashMap<u32, bool>);
+
 impl Looks {
     fn add(&mut self, record: RecordKey, look: Look) {
-        let is_new = !self.of.contains_key(&record);
-        if is_new && self.of.len() >= SEEN_RECORDS_MAX {
-            self.forget_older_half();
-        }
         if self.count >= SEEN_LOOKS_MAX {
-            while self.count > SEEN_LOOKS_MAX / 2 {
-                self.forget_older_half();
-            }
+            self.make_room();
         }
-        let looks = self.of.entry(record).or_default();
-        self.count -= looks.len();
-        looks.retain(|other| other.who.thread() != look.who.thread());
-        if looks.len() >= SEEN_READERS_MAX {
-            let superseded = |nth: &usize| is_superseded(&looks[*nth], &looks[nth + 1..]);
-            looks.remove((0..looks.len()).find(superseded).unwrap_or(0));
-        }
-        looks.push(look);
-        self.count += looks.len();
+        // Most records have one reader.
+        let none = || Readers { looks: Vec::with_capacity(1), left: 0 };
+        let readers = self.of.entry(record).or_insert_with(none);
+        self.count -= readers.looks.len();
+        readers.add(look);
+        self.count += readers.looks.len();
     }
 
-    fn forget_older_half(&mut self) {
-        let newest = |looks: &Vec<Look>| looks.last().map(|look| look.at);
-        let mut times: Vec<_> = self.of.values().filter_map(newest).collect();
-        times.sort_unstable();
-        if let Some(middle) = times.get(times.len() / 2).copied() {
-            self.of.retain(|_, looks| newest(looks).is_some_and(|at| at > middle));
+    /// Forgets what says nothing any more, and else first what whoever has looked at most saw before the rest: who
+    /// searches all records takes no other's look.
+    fn make_room(&mut self) {
+        let mut living = Living::default();
+        self.of.values_mut().for_each(|readers| readers.forget_void(&mut living));
+        let mut all: Vec<(Instant, u32)> = Vec::new();
+        all.extend(self.looks().map(|look| (look.at, look.by())));
+        all.sort_unstable_by_key(|(at, _)| Reverse(*at));
+        let mut counts: HashMap<u32, usize> = HashMap::new();
+        let mut ranked: Vec<_> = Vec::new();
+        for (at, by) in all {
+            let later = counts.entry(by).or_default();
+            ranked.push((*later, Reverse(at), by));
+            *later += 1;
         }
-        self.count = self.of.values().map(Vec::len).sum();
+        ranked.sort_unstable();
+        let mut until: HashMap<u32, Instant> = HashMap::new();
+        for (_, Reverse(at), by) in ranked.into_iter().skip(SEEN_LOOKS_MAX / 2) {
+            let until = until.entry(by).or_insert(at);
+            *until = (*until).max(at);
+        }
+        let is_kept = |look: &Look| until.get(&look.by()).is_none_or(|until| look.at > *until);
+        self.of.retain(|_, readers| {
+            readers.looks.retain(is_kept);
+            !readers.looks.is_empty()
+        });
+        self.count = self.looks().count();
+    }
+
+    fn looks(&self) -> impl Iterator<Item = &Look> {
+        self.of.values().flat_map(|readers| &readers.looks)
+    }
+}
+
+impl Readers {
+    fn add(&mut self, look: Look) {
+        self.looks.retain(|other| other.who.thread() != look.who.thread());
+        // So each is looked at as often as one is added, on average.
+        if self.looks.len() >= (2 * self.left).clamp(SEEN_READERS_LOOKED_AT_MIN, SEEN_READERS_MAX) {
+            self.forget_void(&mut Living::default());
+            let surplus = self.looks.len().saturating_sub(SEEN_READERS_MAX / 2);
+            self.looks.drain(..surplus);
+            self.left = self.looks.len();
+        }
+        self.looks.push(look);
+    }
+
+    /// Forgets what says nothing any more: nobody is left who could go by it, or who looked has ended, and another
+    /// whom the same process started has read since.
+    fn forget_void(&mut self, living: &mut Living) {
+        let mut again = HashSet::new();
+        self.looks.reverse();
+        self.looks.retain(|look| {
+            let parent = look.who.ancestors().next();
+            let is_superseded = parent.is_some_and(|parent| again.contains(&parent))
+                && !living.has(look.who.thread());
+            // A move reads nothing.
+            again.extend(parent.filter(|_| look.moved.is_none()));
+            !is_superseded && (look.at.elapsed() < LINEAGES_KEPT_FOR || look.concerns_any(living))
+        });
+        self.looks.reverse();
+    }
+}
+
+impl Living {
+    fn has(&mut self, number: u32) -> bool {
+        *self.0.entry(number).or_insert_with(|| is_there(number))
     }
 }
 
@@ -102,7 +166,7 @@ impl Seen {
     /// What the process of `thread` has seen last.
     pub fn base(&self, record: RecordKey, thread: u32) -> Base {
         let looks = match self.looks.lock().of.get(&record) {
-            Some(looks) if thread_here(thread).is_some() => looks.clone(),
+            Some(readers) if thread_here(thread).is_some() => readers.looks.clone(),
             _ => return Base::Unseen,
         };
         let writer = self.lineages.of(thread);
@@ -156,6 +220,19 @@ fn seen_by(process: u32, looks: &[Look], by_others: bool) -> Option<Version> {
 }
 
 impl Look {
+    /// Who looked: the process, if it is known.
+    fn by(&self) -> u32 {
+        self.who.process().unwrap_or(self.who.thread())
+    }
+
+    /// Whether anybody is left who may go by it.
+    fn concerns_any(&self, living: &mut Living) -> bool {
+        [self.who.thread(), self.by()]
+            .into_iter()
+            .chain(self.who.ancestors())
+            .any(|one| living.has(one))
+    }
+
     /// Whether all have ended through whom `process` started who looked.
     fn is_over_for(&self, process: u32) -> bool {
         self.who.started_by(process).all(|one| has_ended(one) || !was_there(one, self.at))
@@ -174,35 +251,72 @@ fn is_within(age: Option<Duration>, at: Instant) -> bool {
 /// `/proc` counts the start of a process in ticks of 10 ms.
 const SLACK: Duration = Duration::from_millis(20);
 
-/// Whether a look says nothing any more: who looked has ended, and another whom the same process
-/// started has looked since.
-fn is_superseded(look: &Look, later: &[Look]) -> bool {
-    let parent = look.who.ancestors().next();
-    let again = |later: &Look| later.who.ancestors().next() == parent;
-    parent.is_some() && later.iter().any(again) && !is_there(look.who.thread())
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
+    /// No thread has such a number, and nothing is known of it.
+    fn nobody(nth: u32) -> Lineage {
+        Lineages::default().of(u32::MAX - nth)
+    }
+
+    fn look(who: Lineage) -> Look {
+        Look { who, version: Version(1), moved: None, at: Instant::now() }
+    }
+
+    fn has(looks: &Looks, record: u64, who: Lineage) -> bool {
+        let readers = looks.of.get(&RecordKey(record));
+        readers.is_some_and(|readers| readers.looks.iter().any(|look| look.who == who))
+    }
+
     #[test]
     fn only_so_many_looks_are_remembered_of_however_many_records_and_the_last_ones_stay() {
         let mut looks = Looks::default();
-        // No thread has such a number, and nothing is known of it.
-        let nobody = |nth| Lineages::default().of(u32::MAX - nth);
         let readers: Vec<Lineage> = (0..=SEEN_READERS_MAX as u32).map(nobody).collect();
-        for record in 0..2 * SEEN_RECORDS_MAX as u64 {
+        for record in 0..2 * (SEEN_LOOKS_MAX / SEEN_READERS_MAX) as u64 {
             for who in &readers {
-                let (who, version) = (*who, Version(1));
-                let look = Look { who, version, moved: None, at: Instant::now() };
-                looks.add(RecordKey(record), look);
-                assert!(looks.count <= SEEN_LOOKS_MAX && looks.of.len() <= SEEN_RECORDS_MAX);
+                looks.add(RecordKey(record), look(*who));
+                assert!(looks.count <= SEEN_LOOKS_MAX);
             }
-            let last = &looks.of[&RecordKey(record)];
-            assert_eq!(last.len(), SEEN_READERS_MAX);
+            let last = &looks.of[&RecordKey(record)].looks;
+            assert!((SEEN_READERS_MAX / 2..=SEEN_READERS_MAX).contains(&last.len()));
+            assert!(
+                readers
+                    .iter()
+                    .rev()
+                    .take(SEEN_READERS_MAX / 2)
+                    .all(|who| has(&looks, record, *who))
+            );
         }
-        assert_eq!(looks.count, looks.of.values().map(Vec::len).sum::<usize>());
+        assert_eq!(looks.count, looks.looks().count());
         assert!(looks.count > SEEN_LOOKS_MAX / 4, "{}", looks.count);
+    }
+
+    #[test]
+    fn who_looks_at_all_records_takes_no_other_s_look() {
+        let (mut looks, searcher) = (Looks::default(), nobody(0));
+        let one = Lineages::default().of(std::process::id());
+        looks.add(RecordKey(0), look(one));
+        for record in 0..3 * SEEN_LOOKS_MAX as u64 {
+            looks.add(RecordKey(record), look(searcher));
+            assert!(looks.count <= SEEN_LOOKS_MAX);
+        }
+        assert!(has(&looks, 0, one));
+        assert!(has(&looks, 3 * SEEN_LOOKS_MAX as u64 - 1, searcher));
+    }
+
+    #[test]
+    fn what_concerns_nobody_any_more_goes_first() {
+        let mut looks = Looks::default();
+        let here = Lineages::default().of(std::process::id());
+        // They looked so long ago that they may be forgotten.
+        let at = Instant::now().checked_sub(LINEAGES_KEPT_FOR).unwrap();
+        looks.add(RecordKey(0), Look { at, ..look(here) });
+        for nth in 0..SEEN_READERS_LOOKED_AT_MIN as u32 - 1 {
+            looks.add(RecordKey(0), Look { at, ..look(nobody(nth)) });
+        }
+        looks.add(RecordKey(0), look(nobody(u32::MAX / 2)));
+        assert_eq!(looks.of[&RecordKey(0)].looks.len(), 2);
+        assert!(has(&looks, 0, here));
     }
 }

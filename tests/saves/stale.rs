@@ -51,6 +51,10 @@ fn of_eight_on_four_mounts_that_read_and_write_back_one_succeeds() {
 
 /// Scripts read by one program and write by another.
 fn of_six_scripts_one_wins(reads: &str, writes: &str) {
+    of_scripts_one_wins(6, reads, writes);
+}
+
+fn of_scripts_one_wins(count: usize, reads: &str, writes: &str) {
     let fixture = Setup::default().mounts(2).lanes(["team"]).start();
     fixture.task("assigned/team", &Task::new("t-1").status("assigned").owner("team"));
     let script = format!(
@@ -58,14 +62,14 @@ fn of_six_scripts_one_wins(reads: &str, writes: &str) {
             -e \"s/^taken_by: .*/taken_by: w$nth/\" \"$@\"; }}
         {reads}; ready; if {writes}; then say won; else say lost; fi"
     );
-    let dirs: Vec<PathBuf> = (0..6).map(|nth| fixture.mount(nth % 2).join("work")).collect();
+    let dirs: Vec<PathBuf> = (0..count).map(|nth| fixture.mount(nth % 2).join("work")).collect();
     let said = Workers::start(&Worker::Shell(&script), &dirs, &[]).go_and_finish();
     let won: Vec<usize> = said.iter().filter(|s| s.line == "won").map(|s| s.nth).collect();
-    assert_eq!((won.len(), said.len()), (1, 6), "{said:?}");
+    assert_eq!((won.len(), said.len()), (1, count), "{said:?}");
     let text = fs::read_to_string(fixture.path("work/assigned/team/t-1.yaml")).unwrap();
     assert!(text.contains(&format!("taken_by: w{}\n", won[0])), "{text}");
     assert_eq!(fixture.ledger().names("t-1"), ["created", "saved"]);
-    assert_eq!(fixture.rejected().len(), 5);
+    assert_eq!(fixture.rejected().len(), count - 1);
     fixture.fsck_clean();
 }
 
@@ -82,6 +86,12 @@ fn of_six_scripts_that_read_by_cat_and_write_themselves_one_succeeds() {
 #[test]
 fn of_six_scripts_that_sed_to_a_file_and_move_it_one_succeeds() {
     of_six_scripts_one_wins("new t-1.yaml > .t-1.$nth.tmp", "mv -f .t-1.$nth.tmp t-1.yaml");
+}
+
+// P1.4
+#[test]
+fn of_a_hundred_scripts_that_read_and_write_back_one_succeeds() {
+    of_scripts_one_wins(100, "new t-1.yaml > .t-1.$nth.tmp", "mv -f .t-1.$nth.tmp t-1.yaml");
 }
 
 // P1.4
