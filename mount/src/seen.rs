@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use parking_lot::RwLock;
 
-/// Other users of a mount that are remembered. A mount has few; who would fill this is not noted.
+/// Other users of a mount that are remembered. A mount has few; of more those who asked last are.
 const USERS_MAX: usize = 1024;
 
 /// When somebody last asked for something through a mount.
@@ -49,9 +49,13 @@ impl LastSeen {
             return;
         }
         let mut others = self.others.write();
-        if others.len() < USERS_MAX {
-            others.entry(uid).or_default().store(now, Ordering::Relaxed);
+        if others.len() >= USERS_MAX && !others.contains_key(&uid) {
+            let longest_ago = others.iter().min_by_key(|(_, seen)| seen.load(Ordering::Relaxed));
+            if let Some(uid) = longest_ago.map(|(uid, _)| *uid) {
+                others.remove(&uid);
+            }
         }
+        others.entry(uid).or_default().store(now, Ordering::Relaxed);
     }
 
     /// When anybody was seen, in nanoseconds of the monotonic clock; 0 for never.
@@ -81,10 +85,12 @@ mod tests {
         assert_eq!((seen.anybody(), seen.other(7)), (0, None));
         seen.note(seen.own);
         assert!(seen.anybody() > 0 && seen.other(seen.own).is_none());
-        for uid in 0..2 * USERS_MAX as u32 {
+        seen.others.write().insert(1_000_000, AtomicU64::new(1));
+        for uid in 1..=2 * USERS_MAX as u32 {
             seen.note(1_000_000 + uid);
+            assert!(seen.other(1_000_000 + uid).is_some_and(|at| at > 0));
         }
-        assert!(seen.other(1_000_000).is_some_and(|at| at > 0));
         assert_eq!(seen.others.read().len(), USERS_MAX);
+        assert_eq!(seen.other(1_000_000), None, "who asked longest ago goes first");
     }
 }

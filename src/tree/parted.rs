@@ -27,6 +27,20 @@ struct Signs {
     users: HashMap<u32, u64>,
 }
 
+impl Signs {
+    /// Of too many who was seen longest ago is forgotten.
+    fn note_user(&mut self, uid: u32, at: u64) {
+        let seen = self.users.entry(uid).or_default();
+        *seen = (*seen).max(at);
+        if self.users.len() > PARTED_USERS_MAX
+            && let Some((uid, _)) = self.users.iter().min_by_key(|(_, at)| **at)
+        {
+            let uid = *uid;
+            self.users.remove(&uid);
+        }
+    }
+}
+
 impl Parted {
     /// One of the mounts ends, which acts for this identity.
     pub fn note(&self, members: &[Member], identity: Option<Arc<Identity>>, ends: MountId) {
@@ -38,10 +52,7 @@ impl Parted {
             *seen = (*seen).max(mount.last_seen_ns());
         }
         for (uid, at) in mount.last_seen_of_each_ns() {
-            if signs.users.len() < PARTED_USERS_MAX || signs.users.contains_key(&uid) {
-                let seen = signs.users.entry(uid).or_default();
-                *seen = (*seen).max(at);
-            }
+            signs.note_user(uid, at);
         }
     }
 
@@ -53,5 +64,22 @@ impl Parted {
     /// When a user last asked for something, who is not the one that this process runs as.
     pub fn user(&self, uid: u32) -> Option<u64> {
         self.0.lock().users.get(&uid).copied()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn of_too_many_users_those_who_were_seen_last_are_remembered() {
+        let mut signs = Signs::default();
+        let users = 0..2 * PARTED_USERS_MAX as u32;
+        users.clone().for_each(|uid| signs.note_user(uid, 7 + u64::from(uid)));
+        let last = users.end - PARTED_USERS_MAX as u32..users.end;
+        assert_eq!(signs.users.len(), PARTED_USERS_MAX);
+        assert!(last.clone().all(|uid| signs.users.contains_key(&uid)));
+        signs.note_user(last.start, 1);
+        assert_eq!(signs.users[&last.start], 7 + u64::from(last.start), "the last sign counts");
     }
 }
