@@ -300,22 +300,23 @@ fn there_is_a_limit_on_everything() {
     let errno = |error: std::io::Error| Errno::from_io_error(&error).unwrap();
     let txn = fixture.path(".workfs/txn/t");
     fs::create_dir(&txn).unwrap();
-    let told = |limit: &str| {
+    let told = |limit: &str, remedy: &str| {
         let row = until_polled("it says which limit", || {
             let why = fixture.why();
             let row = why.split("\n\n").next().filter(|row| row.contains(limit))?;
             Some(row.to_owned())
         });
-        assert!(row.contains(".workfs/txn/t") && row.contains("several transactions"), "{row}");
+        assert!(row.contains(".workfs/txn/") && row.contains(remedy), "{row}");
     };
     let big = fs::write(txn.join("big"), vec![b'x'; 33 << 20]).map_err(errno);
     assert_eq!(big, Err(Errno::FBIG));
-    told("at most 32 MiB");
+    told("at most 32 MiB", "several transactions");
     let last = (0..).find_map(|nth| fs::create_dir(txn.join(nth.to_string())).err());
     assert_eq!(last.map(errno), Some(Errno::FBIG));
-    told("at most 2000 changes");
+    told("at most 2000 changes", "several transactions");
     let more = (0..).find_map(|nth| fs::create_dir(txn.with_file_name(format!("u{nth}"))).err());
     assert_eq!(more.map(errno), Some(Errno::MFILE));
+    told("at most 16 transactions of one agent or user in a mount", "`rmdir` yours");
     // What was done before a limit was met can be committed.
     fixture.sh("mv .workfs/txn/t .workfs/commit && test -d 1900").success();
 }

@@ -100,18 +100,19 @@ impl TxnTree {
         let is_limit = matches!(refusal.rule, Rule::TooLarge | Rule::TooManyHandles);
         let is_news = is_limit && view.is_news(&refusal.reason);
         drop(view);
-        let errno = refusal.rule.errno(door);
-        if is_news {
-            self.tell(caller, txn, door, refusal);
-        }
-        Err(errno)
+        Err(match is_news {
+            true => self.tell(caller, &txn.name, door, refusal),
+            false => refusal.rule.errno(door),
+        })
     }
 
-    /// Puts into `why` that a transaction has met a limit: no program that works in it says which.
-    fn tell(&self, caller: &Caller, txn: &Txn, door: Door, refusal: Refusal) {
-        let about = About::Path(path_of_txn(&txn.name));
+    /// Puts into `why` that a transaction has met a limit: no program that works in it, or begins it, says which.
+    fn tell(&self, caller: &Caller, txn: &FileName, door: Door, refusal: Refusal) -> Errno {
+        let errno = refusal.rule.errno(door);
+        let about = About::Path(path_of_txn(txn));
         let refuse = Refuse { operation: "txn", about, refusal };
         self.below.engine.submit(self.below.context(caller, door), refuse, |_| ());
+        errno
     }
 
     /// The entry of a node: the kernel keeps nothing of a transaction.
@@ -141,7 +142,11 @@ impl TxnTree {
         let begun = self.below.read(|read| path_of_dir(read, root)).and_then(|path| {
             let whose = (caller, context.actor.name);
             let view = View::new(root, path, self.below.pins.charge(caller.uid));
-            let txn = self.table.lock().begin(whose, name, view)?;
+            let txn = self.table.lock().begin(whose, name.clone(), view);
+            let txn = txn.map_err(|refusal| match refusal.rule {
+                Rule::TooManyHandles => self.tell(caller, &name, Door::Name, refusal),
+                rule => rule.errno(Door::Name),
+            })?;
             self.root_entry(caller, &txn)
         });
         reply.send(begun);

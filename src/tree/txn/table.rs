@@ -9,7 +9,7 @@ use workfs_mount::{Caller, Errno, Handle, MountId, Shares};
 use crate::limits::{HANDLES_MAX, TXNS_IN_MOUNT_MAX, TXNS_MAX, TXNS_OF_ONE_MAX};
 use crate::names::{AgentName, FileName};
 use crate::numbers::Ino;
-use crate::refusal::{Door, Rule};
+use crate::refusal::{Door, Refusal, Rule};
 
 use super::number::Slot;
 use super::view::{TxnEntry, View};
@@ -71,17 +71,27 @@ impl Table {
         (caller, whose): (&Caller, AgentName),
         name: FileName,
         view: View,
-    ) -> Result<Txn, Errno> {
+    ) -> Result<Txn, Refusal> {
         let (mount, maker) = (caller.mount, (caller.uid, caller.gid));
         if self.find(mount, &name).is_some() {
-            return Err(Rule::Taken.errno(Door::Name));
+            let reason = format!("`{name}` is a transaction already");
+            return Err(Refusal::new(Rule::Taken, reason, "give yours another name"));
         }
         let own = |txn: &&Txn| txn.whose == whose;
-        if self.open.len() >= TXNS_MAX
-            || self.open.values().filter(own).count() >= TXNS_OF_ONE_MAX
-            || self.of(mount).filter(own).count() >= TXNS_IN_MOUNT_MAX
-        {
-            return Err(Rule::TooManyHandles.errno(Door::Name));
+        let limits = [
+            (
+                self.of(mount).filter(own).count(),
+                TXNS_IN_MOUNT_MAX,
+                "of one agent or user in a mount",
+            ),
+            (self.open.values().filter(own).count(), TXNS_OF_ONE_MAX, "of one agent or user"),
+            (self.open.len(), TXNS_MAX, "in a daemon"),
+        ];
+        if let Some((_, most, of)) = limits.into_iter().find(|(count, most, _)| count >= most) {
+            let reason = format!("at most {most} transactions {of} are open at once");
+            let remedy =
+                "`rmdir` yours in .workfs/txn/ that are not in use (an operator, anybody's)";
+            return Err(Refusal::new(Rule::TooManyHandles, reason, remedy));
         }
         while self.open.contains_key(&self.next) {
             self.next = self.next.next();
