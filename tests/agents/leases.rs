@@ -1,7 +1,7 @@
 //! A claim holds for as long as its owner shows life, and no longer.
 
 use std::fs;
-use std::io::Write;
+use std::io::{Read, Write};
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::time::{Duration, Instant, SystemTime};
 
@@ -215,7 +215,9 @@ fn after_the_end_the_old_owner_s_changes_of_attributes_are_refused_and_renew_not
     let team = bob_has("1s");
     let (operator, bob) = (team.work(0), team.work(1));
     let own = bob.join("assigned/bob/t-1.yaml");
-    let read = fs::File::open(&own).unwrap();
+    let mut read = fs::File::open(&own).unwrap();
+    // Who does not read at once may have mapped it, and whoever writes gets another inode then.
+    let _ = read.read(&mut [0]).unwrap();
     let open = fs::OpenOptions::new().write(true).open(&own).unwrap();
     // There it would go back to, so that it stays where it is.
     fs::create_dir(operator.join("inbox/t-1.yaml")).unwrap();
