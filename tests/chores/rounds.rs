@@ -12,7 +12,7 @@ use crate::harness::{Desk, SECOND, Setup, agent, save, until_polled};
 use crate::with_chores;
 
 const HOUR: u64 = 3600 * SECOND;
-const DAY: u64 = 24 * HOUR;
+pub(crate) const DAY: u64 = 24 * HOUR;
 
 pub(crate) fn desk(chores: &str) -> (Desk, Chores) {
     let text = format!("workspaces: [{{ path: work, kind: task, chores: {{ {chores} }} }}]\n");
@@ -290,7 +290,7 @@ pub(crate) fn undone(desk: &Desk) -> (Vec<String>, usize) {
 }
 
 /// What is in the way: a plain file of the workspace's directory, or a directory.
-fn remove(desk: &Desk, name: &str, what: RemoveWhat) {
+pub(crate) fn remove(desk: &Desk, name: &str, what: RemoveWhat) {
     let parent = desk.read(|read| Ok(read.workspaces()?[0].dir)).unwrap();
     let remove = Remove { parent, name: FileName::new(name).unwrap(), what };
     desk.engine().run(Desk::operator(), remove).unwrap();

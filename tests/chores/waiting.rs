@@ -1,11 +1,11 @@
-//! Follow-ups for which there is no room, and names of nobody.
+//! What waits: follow-ups for which there is no room, names of nobody, and very many.
 
 use workfs::config::Config;
-use workfs::engine::{Chores, PutAgent, Text};
+use workfs::engine::{Chores, PutAgent, RemoveWhat, Text};
 use workfs::kind::Role;
 
 use crate::harness::{Desk, agent};
-use crate::rounds::{desk, undone};
+use crate::rounds::{DAY, desk, remove, undone};
 
 /// Says in bob's task who is to go on.
 fn finishing_with(desk: &Desk, next: &str) {
@@ -144,5 +144,21 @@ fn however_many_follow_ups_wait_each_is_made() {
     is(Role::Agent);
     assert_eq!(chores.round().unwrap() + chores.round().unwrap(), 1030);
     assert_eq!((chores.round(), follow_ups(&desk), undone(&desk).0), (Ok(0), 1030, Vec::new()));
+    desk.fsck_clean();
+}
+
+// P14.8
+#[test]
+fn however_much_waits_there_is_room_for_others_in_why() {
+    let (desk, chores) = desk("archive: true");
+    for nth in 0..1030 {
+        desk.put_at("done", &format!("old-{nth}"), "status: done");
+    }
+    desk.make("archive");
+    desk.pass(31 * DAY);
+    let whys = || (chores.round(), undone(&desk).1).1;
+    assert_eq!([whys(), whys(), whys(), whys()], [64, 70, 70, 70]);
+    remove(&desk, "archive", RemoveWhat::File);
+    assert_eq!(chores.round().unwrap() + chores.round().unwrap(), 1030);
     desk.fsck_clean();
 }

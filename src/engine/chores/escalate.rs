@@ -113,7 +113,7 @@ fn in_the_way(turn: &Turn<'_>, dir: Ino, name: &FileName) -> Result<Refused, Sto
     let path = path_of(turn.txn, dir, name)?;
     let reason = format!("`{path}` is no plain file, so no line tells of what does not go on");
     let refusal = Refusal::new(Rule::Taken, reason, format!("give `{path}` another name"));
-    Ok(turn.leave_undone(path, refusal)?)
+    Ok(turn.leave_undone(path, refusal, false)?)
 }
 
 /// Appends a line to a plain file, which is made where it is missing. False where something else has

@@ -65,6 +65,10 @@ impl Chore for Follow {
         self.duty.operation()
     }
 
+    fn is_recalled(&self) -> bool {
+        true
+    }
+
     fn run(self, turn: &mut Turn<'_>) -> Result<bool, Stop> {
         match self.duty {
             Duty::Assign => assign::assign(turn, self.record),

@@ -61,6 +61,11 @@ pub(super) trait Chore: Send + 'static {
         "chore"
     }
 
+    /// Whether the next daemon knows by `why` that it is still to be done.
+    fn is_recalled(&self) -> bool {
+        false
+    }
+
     fn run(self, turn: &mut Turn<'_>) -> Result<bool, Stop>;
 }
 
@@ -438,14 +443,17 @@ impl<C: Chore> Command for AsLeader<C> {
 
 /// Does it, if no quota is in its way either.
 pub(super) fn attempt(chore: impl Chore, turn: &mut Turn<'_>) -> Result<bool, Stop> {
-    let about = chore.about();
+    let (about, is_recalled) = (chore.about(), chore.is_recalled());
     let did = chore.run(turn).and_then(|did| turn.require_quotas().map(|()| did));
-    did.map_err(|stop| undone(turn, &about, turn.told_where(stop, Some(about.clone()))))
+    did.map_err(|stop| {
+        let stop = turn.told_where(stop, Some(about.clone()));
+        undone(turn, &about, stop, is_recalled)
+    })
 }
 
 /// What keeps a chore from being done is told of where that is not known yet: at what the chore is about,
 /// since where it would go nothing lies.
-fn undone(turn: &Turn<'_>, about: &About, stop: Stop) -> Stop {
+fn undone(turn: &Turn<'_>, about: &About, stop: Stop, is_recalled: bool) -> Stop {
     let Stop::Refused(refused) = stop else { return stop };
     let Refused { mut refusal, path, .. } = *refused;
     let at = about.path(turn.txn).map(|at| {
@@ -458,7 +466,7 @@ fn undone(turn: &Turn<'_>, about: &About, stop: Stop) -> Stop {
         }
         at
     });
-    match at.and_then(|at| turn.leave_undone(at, refusal)) {
+    match at.and_then(|at| turn.leave_undone(at, refusal, is_recalled)) {
         Ok(refused) => Stop::Refused(Box::new(refused)),
         Err(error) => Stop::Store(error),
     }

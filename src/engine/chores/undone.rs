@@ -1,6 +1,6 @@
 //! What chores could not do: tried again in each round, and told of until it is done.
 //!
-//! What must stay true: `why` has each failure once, not each round; what is told is bounded. It is in
+//! What must stay true: `why` has a failure once, not each round; what is told is bounded. It is in
 //! memory: the next daemon finds out for itself; what follows from changes and could not be done it knows
 //! from `why`.
 
@@ -54,11 +54,14 @@ impl Undone {
         state.rounds = 0;
     }
 
-    pub(super) fn found(&self, path: &str, why: &str) {
+    /// Notes it; says whether there was room for it.
+    pub(super) fn found(&self, path: &str, why: &str) -> bool {
         let found = &mut self.0.lock().found;
-        if found.len() < UNDONE_TOLD_MAX {
+        let has_room = found.len() < UNDONE_TOLD_MAX || found.contains_key(path);
+        if has_room {
             found.insert(path.to_owned(), why.to_owned());
         }
+        has_room
     }
 
     /// The round goes on behind what so many before it have tried.
@@ -111,14 +114,18 @@ impl Undone {
 }
 
 impl Turn<'_> {
-    /// Notes that a chore cannot be done; `why` is told of it where it was not yet.
+    /// Notes that a chore cannot be done; `why` is told of it where it was not yet, and of no more than is noted: else
+    /// very many that wait, tried again and again, would take the room of all other refusals. Of all it is told
+    /// that the next daemon is to know of by it.
     pub(super) fn leave_undone(
         &self,
         path: TreePath,
         refusal: Refusal,
+        is_recalled: bool,
     ) -> Result<Refused, StoreError> {
-        self.undone.found(&path.to_string(), &refusal.reason);
-        self.told_once(path, refusal)
+        let is_noted = self.undone.found(&path.to_string(), &refusal.reason);
+        let refused = self.told_once(path, refusal)?;
+        Ok(Refused { kept: refused.kept && (is_noted || is_recalled), ..refused })
     }
 
     /// The same, where it does not wait.
