@@ -242,7 +242,7 @@ fn changed(
     old.chain(new).collect()
 }
 
-/// The circle that these edges close, with the place in the text that closes it. Looks from
+/// The circle that these edges close, if there are not too many, with the place in the text that closes it. Looks from
 /// the record in both directions at once and ends when either is exhausted, so that a record
 /// which nobody waits for yet costs nothing.
 fn circle(
@@ -250,10 +250,10 @@ fn circle(
     workspace: WorkspaceKey,
     id: &RecordId,
     links: &Links,
-) -> Result<Option<(String, String)>, StoreError> {
+) -> Result<Option<(String, Option<String>)>, StoreError> {
     let wants = &links.wants;
     if let Some(pointer) = wants.after.get(id).or_else(|| wants.before.get(id)) {
-        return Ok(Some((pointer.clone(), format!("`{id}` after `{id}`"))));
+        return Ok(Some((pointer.clone(), Some(format!("`{id}` after `{id}`")))));
     }
     let brings = |edges: &[Edge], wanted: &BTreeMap<RecordId, String>| {
         let known = others(edges);
@@ -272,8 +272,7 @@ fn circle(
     let mut meeting = forward.seen.keys().find(|one| backward.seen.contains_key(*one)).cloned();
     while meeting.is_none() {
         if forward.seen.len() + backward.seen.len() > CIRCLE_LOOK_MAX {
-            let reason = format!("no circle among {CIRCLE_LOOK_MAX} records, and no end");
-            return Ok(Some((String::new(), reason)));
+            return Ok(Some((String::new(), None)));
         }
         let Some(at) = forward.queue.pop_front() else { return Ok(None) };
         for edge in read.dependants(workspace, &at)? {
@@ -297,7 +296,7 @@ fn circle(
     let ends = [way.first(), way.last()];
     let pointer = ends[0].and_then(|first| wants.after.get(*first));
     let pointer = pointer.or_else(|| ends[1].and_then(|last| wants.before.get(*last)));
-    Ok(Some((pointer.cloned().unwrap_or_default(), circle)))
+    Ok(Some((pointer.cloned().unwrap_or_default(), Some(circle))))
 }
 
 /// See [`Turn::links`]; of a record of this id. The refusal is that of a circle.
@@ -316,7 +315,10 @@ pub(super) fn links_of(
         let fault = Fault {
             rule: Rule::Cycle,
             pointer,
-            reason: format!("`{id}` would wait for itself: {circle}"),
+            reason: circle.map_or_else(
+                || format!("`{id}` may wait for itself: over {CIRCLE_LOOK_MAX} records wait here"),
+                |circle| format!("`{id}` would wait for itself: {circle}"),
+            ),
             remedy: "take one of these dependencies out".to_owned(),
         };
         return Ok(Err(text.refusal(fault)));

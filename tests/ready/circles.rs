@@ -58,3 +58,24 @@ fn a_long_chain_is_no_circle_until_its_ends_meet() {
     assert!(matches!(desk.put("t299-else", "dependencies: [t299]\n"), Placed::Record(..)));
     desk.fsck_clean();
 }
+
+// P9.4
+#[test]
+fn where_very_many_wait_that_is_said_and_no_circle() {
+    let desk = Desk::new();
+    for hub in 0..11 {
+        let all: Vec<String> = (0..9_900).map(|nth| format!("d{hub}-{nth}")).collect();
+        let text = format!("dependencies: [{}]\n", all.join(", "));
+        assert!(matches!(desk.put(&format!("hub{hub}"), &text), Placed::Record(..)));
+    }
+    desk.put("t", "");
+    desk.put("t0", "dependencies: [t]\n");
+    for nth in 1..20 {
+        desk.put(&format!("t{nth}"), &format!("dependencies: [t{}]\n", nth - 1));
+    }
+    let hubs: Vec<String> = (0..11).map(|hub| format!("hub{hub}")).collect();
+    let refusal = desk.save("t", &format!("dependencies: [{}]\n", hubs.join(", "))).unwrap_err();
+    assert_eq!(refusal.reason, "`t` may wait for itself: over 100000 records wait here");
+    desk.save("t", "dependencies: [hub0, hub1]\n").unwrap();
+    desk.fsck_clean();
+}
