@@ -111,7 +111,7 @@ impl Cleanups {
         all.retain(|one| one.until > now);
         let is_this = |one: &Refused| kept.contains(&one.by.kept) && one.is_followed_by(remover);
         let found = all.iter().position(is_this);
-        found.map(|nth| all.swap_remove(nth)).is_some()
+        found.map(|nth| all.remove(nth)).is_some()
     }
 }
 
