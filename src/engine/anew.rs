@@ -8,14 +8,14 @@
 use crate::names::TreePath;
 use crate::numbers::RecordKey;
 use crate::refusal::Refusal;
-use crate::store::{Durability, Record, Standing};
+use crate::store::{Record, Standing};
 
 use super::backup::name_of_parked;
 use super::governed::path_of;
 use super::ready::links_of;
 use super::rules::note_rows;
 use super::save::home_of;
-use super::{Command, Stop, Text, Turn};
+use super::{Command, Stop, Terms, Text, Turn};
 
 /// Makes the rows of these records anew.
 #[derive(Clone, Debug)]
@@ -38,8 +38,8 @@ impl Command for MakeRows {
     }
 
     /// It is done again after a crash.
-    fn durability(&self) -> Durability {
-        Durability::Process
+    fn terms(&self) -> Terms {
+        Terms::UNFLUSHED
     }
 
     fn run(self, turn: &mut Turn<'_>) -> Result<Self::Out, Stop> {

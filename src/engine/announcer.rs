@@ -2,7 +2,7 @@
 //!
 //! To answer sixteen who wait costs as much as a sixth of their claims. One thread wakes them all, and
 //! nobody goes by what was answered before but they: that is why another one may, and why only moves
-//! ([`super::Command::is_told_apart`]).
+//! ([`super::Terms::is_told_apart`]).
 //!
 //! What must stay true: kernels forget before a caller is answered, callers are answered before who waits
 //! for events is woken, and all of one batch comes before all of the next. Deliberately not here: what the

@@ -6,10 +6,10 @@
 //! Deliberately not here: who has mapped what (the audience knows).
 
 use crate::numbers::{Ino, RecordKey};
-use crate::store::{Durability, NewNode, Node, Record, Standing, StoreError};
+use crate::store::{NewNode, Node, Record, Standing, StoreError};
 
 use super::save::home_of;
-use super::{About, Command, Effect, Fate, Stop, Turn};
+use super::{About, Command, Effect, Fate, Stop, Terms, Turn};
 
 /// Gives a record another file, as a save by rename does.
 #[derive(Clone, Copy, Debug)]
@@ -33,9 +33,9 @@ impl Command for SetApart {
         About::Record(self.record)
     }
 
-    fn durability(&self) -> Durability {
-        // No promise names the inode; what it follows from says what that needs.
-        Durability::Process
+    /// No promise names the inode; what it follows from says what that needs.
+    fn terms(&self) -> Terms {
+        Terms::UNFLUSHED
     }
 
     fn run(self, turn: &mut Turn<'_>) -> Result<(), Stop> {

@@ -13,12 +13,12 @@ use crate::limits::RECORD_BYTES_MAX;
 use crate::names::FileName;
 use crate::numbers::{Ino, UnixNanos};
 use crate::refusal::Refusal;
-use crate::store::{Class, Durability, Node, NodeType, StoreError};
+use crate::store::{Class, Node, NodeType, StoreError};
 
 use super::files::Saved as Past;
 use super::setattr::gone;
 use super::turn::Refused;
-use super::{About, Command, Effect, Fate, Saved, Stop, Turn, path_of, plain};
+use super::{About, Command, Effect, Fate, Saved, Stop, Terms, Turn, path_of, plain};
 
 /// What was written to a checked file.
 #[derive(Clone, Debug)]
@@ -126,8 +126,8 @@ impl Command for RefuseChecked {
         About::Node(self.ino)
     }
 
-    fn durability(&self) -> Durability {
-        Durability::Process
+    fn terms(&self) -> Terms {
+        Terms::UNFLUSHED
     }
 
     fn run(self, turn: &mut Turn<'_>) -> Result<(), Stop> {

@@ -20,7 +20,7 @@ use super::sight::{Base, Sight};
 use super::take::IsWritten;
 use super::{
     About, Command, Create, NewContent, Remove, RemoveWhat, Rename, RenameMode, Save,
-    SetAttributes, Slot, Stop, Text, Turn, moved_by_copy,
+    SetAttributes, Slot, Stop, Terms, Text, Turn, moved_by_copy,
 };
 
 /// A node as a transaction names it.
@@ -167,13 +167,13 @@ impl Command for Commit {
         About::Path(self.path.clone())
     }
 
-    fn is_seen_whole(&self) -> bool {
-        true
-    }
-
     /// As `Remove` by itself: what only removes makes space.
-    fn needs_no_room(&self) -> bool {
-        self.steps.iter().all(|(step, _)| matches!(step, Step::Remove { .. }))
+    fn terms(&self) -> Terms {
+        Terms {
+            is_seen_whole: true,
+            needs_no_room: self.steps.iter().all(|(step, _)| matches!(step, Step::Remove { .. })),
+            ..Terms::USUAL
+        }
     }
 
     fn run(self, turn: &mut Turn<'_>) -> Result<(), Stop> {

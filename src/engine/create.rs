@@ -5,14 +5,14 @@ use crate::limits::SYMLINK_BYTES_MAX;
 use crate::names::FileName;
 use crate::numbers::Ino;
 use crate::refusal::{Refusal, Rule};
-use crate::store::{Class, Draft, Durability, NewNode, Node, NodeType, Standing};
+use crate::store::{Class, Draft, NewNode, Node, NodeType, Standing};
 
 use super::draft::renamed_over;
 use super::files::Saved;
 use super::governed::Home;
 use super::save::{home_of, require_not_theirs};
 use super::turn::taken;
-use super::{About, Command, Effect, Origin, Slot, Stop, Turn};
+use super::{About, Command, Effect, Origin, Slot, Stop, Terms, Turn};
 
 /// What the new node is.
 #[derive(Clone, Debug)]
@@ -87,10 +87,10 @@ impl Command for Create {
         About::Name(self.parent, self.name.clone())
     }
 
-    fn durability(&self) -> Durability {
-        // As on other file systems: flushed with `fsync` of the file or of the directory. A governed
-        // directory says more (see `Turn::append`).
-        Durability::Process
+    /// As on other file systems: flushed with `fsync` of the file or of the directory. A governed
+    /// directory says more (see `Turn::append`).
+    fn terms(&self) -> Terms {
+        Terms::UNFLUSHED
     }
 
     fn run(self, turn: &mut Turn<'_>) -> Result<Node, Stop> {

@@ -182,7 +182,8 @@ impl Desk {
 
     /// Makes these in one transaction; says whether that was committed.
     pub(super) fn commit(&mut self, jobs: Vec<Queued>) -> bool {
-        let wanted = jobs.iter().map(|job| job.durability).max().unwrap_or(Durability::Process);
+        let wanted =
+            jobs.iter().map(|job| job.terms.durability).max().unwrap_or(Durability::Process);
         let head_before = self.head;
         let config = Arc::clone(&self.config.read());
         let mut jobs = VecDeque::from(jobs);
@@ -193,8 +194,8 @@ impl Desk {
             }
         }
         let (sync, audience, ends) = (self.sync, &self.audience, self.leases.ends());
-        let is_seen_whole = jobs.iter().any(|job| job.is_seen_whole);
-        if !jobs.iter().all(|job| job.is_told_apart) {
+        let is_seen_whole = jobs.iter().any(|job| job.terms.is_seen_whole);
+        if !jobs.iter().all(|job| job.terms.is_told_apart) {
             // They may go by what was answered before.
             self.announcer.await_idle();
         }
@@ -375,8 +376,8 @@ struct Round<'d> {
 impl Round<'_> {
     /// Makes one change, or undoes what it did and keeps why.
     fn run(&mut self, txn: &mut dyn Txn, queued: Queued) -> Result<()> {
-        let Queued { context, operation, is_told_apart, trace, job, .. } = queued;
-        self.batch.is_told_here |= !is_told_apart;
+        let Queued { context, operation, terms, trace, job } = queued;
+        self.batch.is_told_here |= !terms.is_told_apart;
         txn.savepoint()?;
         let mut turn = Turn {
             txn: &mut *txn,

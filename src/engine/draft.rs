@@ -9,9 +9,7 @@ use crate::ledger::{EventName, Field, Payload};
 use crate::names::{FileName, RecordId};
 use crate::numbers::{Ino, WorkspaceKey};
 use crate::refusal::{Refusal, Rule};
-use crate::store::{
-    Class, Draft, Durability, Node, Read, Record, RefusedText, Standing, StoreError,
-};
+use crate::store::{Class, Draft, Node, Read, Record, RefusedText, Standing, StoreError};
 
 use super::backup::{come_back, is_parked_at};
 use super::governed::Home;
@@ -19,7 +17,7 @@ use super::rename::Rename;
 use super::save::{Made, is_theirs};
 use super::setattr::gone;
 use super::turn::Happening;
-use super::{About, Command, Effect, Fate, Slot, Stop, Text, Turn};
+use super::{About, Command, Effect, Fate, Slot, Stop, Terms, Text, Turn};
 
 /// The record's name over which a program is about to rename the draft at `home`: it has the name for
 /// it (see `Kind::renamed_over`), the record lies beside it, and there never was one of its own id.
@@ -146,8 +144,8 @@ impl Command for EmptyDraft {
         About::Node(self.ino)
     }
 
-    fn durability(&self) -> Durability {
-        Durability::Process
+    fn terms(&self) -> Terms {
+        Terms::UNFLUSHED
     }
 
     fn run(self, turn: &mut Turn<'_>) -> Result<Node, Stop> {

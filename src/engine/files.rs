@@ -14,7 +14,7 @@ use crate::numbers::{G, Ino, UnixNanos};
 use crate::store::{Class, Durability, History, Node, NodeType, StoreError};
 
 use super::turn::Happening;
-use super::{About, Command, Effect, Stop, Turn, path_of, plain};
+use super::{About, Command, Effect, Stop, Terms, Turn, path_of, plain};
 
 /// What events about plain files have in the place of a kind.
 pub const FILE_KIND: &str = "file";
@@ -57,8 +57,8 @@ impl Command for SaveFile {
         About::Node(self.ino)
     }
 
-    fn durability(&self) -> Durability {
-        self.durability
+    fn terms(&self) -> Terms {
+        Terms { durability: self.durability, ..Terms::USUAL }
     }
 
     fn run(self, turn: &mut Turn<'_>) -> Result<(), Stop> {

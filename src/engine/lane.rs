@@ -6,10 +6,12 @@
 
 use crate::names::FileName;
 use crate::numbers::Ino;
-use crate::store::{Durability, NodeType};
+use crate::store::NodeType;
 
 use super::governed::{governed, path_of_dir};
-use super::{About, Command, Create, NewContent, Rename, SaveAndMove, Stop, Take, Turn, Wanted};
+use super::{
+    About, Command, Create, NewContent, Rename, SaveAndMove, Stop, Take, Terms, Turn, Wanted,
+};
 
 /// A command that brings something to a directory.
 pub trait BringsTo: Command {
@@ -39,12 +41,13 @@ impl<C: BringsTo> Command for IntoLane<C> {
         self.command.operation()
     }
 
-    fn durability(&self) -> Durability {
-        self.command.durability()
-    }
-
     fn about(&self) -> About {
         self.command.about()
+    }
+
+    /// Those who go by a directory that it makes must have heard of it first.
+    fn terms(&self) -> Terms {
+        Terms { is_told_apart: false, ..self.command.terms() }
     }
 
     fn run(self, turn: &mut Turn<'_>) -> Result<C::Out, Stop> {

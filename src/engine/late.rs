@@ -11,7 +11,7 @@ use std::sync::Arc;
 use crate::numbers::Ino;
 use crate::record::place_in;
 use crate::refusal::Refusal;
-use crate::store::{Durability, Record, Standing};
+use crate::store::{Record, Standing};
 
 use super::backup::is_parked_at;
 use super::draft::leave_draft;
@@ -21,7 +21,7 @@ use super::save::{home_of, require_not_theirs};
 use super::setattr::gone;
 use super::sight::{Base, Sight, is_blind, no_text_of};
 use super::turn::Refused;
-use super::{Command, Slot, Stop, Turn};
+use super::{Command, Slot, Stop, Terms, Turn};
 
 /// Refuses what a program begins to write to a draft, where it comes too late.
 #[derive(Clone, Debug)]
@@ -60,8 +60,8 @@ impl Command for RefuseLate {
         "write"
     }
 
-    fn durability(&self) -> Durability {
-        Durability::Process
+    fn terms(&self) -> Terms {
+        Terms::UNFLUSHED
     }
 
     fn run(self, turn: &mut Turn<'_>) -> Result<Late, Stop> {

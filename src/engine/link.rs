@@ -4,11 +4,11 @@ use crate::limits::LINKS_MAX;
 use crate::names::FileName;
 use crate::numbers::Ino;
 use crate::refusal::{Refusal, Rule};
-use crate::store::{Class, Durability, Node, NodeType};
+use crate::store::{Class, Node, NodeType};
 
 use super::governed::path_of;
 use super::turn::taken;
-use super::{About, Command, Effect, Slot, Stop, Turn};
+use super::{About, Command, Effect, Slot, Stop, Terms, Turn};
 
 /// Adds a name to a node.
 #[derive(Clone, Debug)]
@@ -33,8 +33,8 @@ impl Command for Link {
     }
 
     /// Of plain files, as on other file systems: `fsync` flushes.
-    fn durability(&self) -> Durability {
-        Durability::Process
+    fn terms(&self) -> Terms {
+        Terms::UNFLUSHED
     }
 
     fn run(self, turn: &mut Turn<'_>) -> Result<Node, Stop> {

@@ -16,10 +16,10 @@ use crate::limits::SWEPT_AT_ONCE;
 use crate::names::{FileName, TreePath};
 use crate::numbers::{Ino, LeaseTime};
 use crate::refusal::{Refusal, Rule};
-use crate::store::{Class, Durability, Node, NodeType, StoreError, Txn};
+use crate::store::{Class, Node, NodeType, StoreError, Txn};
 
 use super::quota::ROOT;
-use super::{About, Command, Effect, Fate, Stop, Turn, lease_nanos, path_of_dir};
+use super::{About, Command, Effect, Fate, Stop, Terms, Turn, lease_nanos, path_of_dir};
 
 /// Removes the lock files whose lease is over.
 #[derive(Clone, Copy, Debug)]
@@ -33,18 +33,10 @@ impl Command for ExpireLocks {
         "expire"
     }
 
-    fn durability(&self) -> Durability {
-        Durability::Process
-    }
-
-    fn needs_no_room(&self) -> bool {
-        // It removes names, as `rm` does.
-        true
-    }
-
-    /// A lock that is over may be charged elsewhere then, by its next name: it must not keep all others.
-    fn keeps_quotas(&self) -> bool {
-        false
+    /// It removes names, as `rm` does. A lock that is over may be charged elsewhere then, by its next name:
+    /// it must not keep all others.
+    fn terms(&self) -> Terms {
+        Terms { needs_no_room: true, keeps_quotas: false, ..Terms::UNFLUSHED }
     }
 
     fn run(self, turn: &mut Turn<'_>) -> Result<Option<LeaseTime>, Stop> {

@@ -2,10 +2,10 @@
 
 use crate::names::TreePath;
 use crate::refusal::{Refusal, Rule};
-use crate::store::{Durability, NodeType};
+use crate::store::NodeType;
 
 use super::quota::ROOT;
-use super::{About, Command, Create, NewContent, Stop, Turn};
+use super::{About, Command, Create, NewContent, Stop, Terms, Turn};
 
 /// Makes directories, and those above them that are not there, each where the caller may: all or none.
 #[derive(Clone, Debug)]
@@ -28,8 +28,8 @@ impl Command for MakeDirs {
         self.new.first().map_or(About::Nothing, |first| About::Path(first.clone()))
     }
 
-    fn durability(&self) -> Durability {
-        Durability::Process
+    fn terms(&self) -> Terms {
+        Terms::UNFLUSHED
     }
 
     fn run(self, turn: &mut Turn<'_>) -> Result<Vec<TreePath>, Stop> {

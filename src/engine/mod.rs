@@ -18,6 +18,7 @@ mod backup;
 mod bell;
 mod checked;
 mod chores;
+mod command;
 mod commit;
 mod computed;
 mod context;
@@ -82,6 +83,7 @@ pub use backup::{home_of_parked, path_of_backup};
 pub use bell::{Bell, Subscription};
 pub use checked::{RefuseChecked, SaveChecked, Written};
 pub use chores::{Chores, Undone};
+pub use command::{Command, Terms};
 pub use commit::{Commit, Found, Step, TxnName, TxnNode, Used, UsedWhat};
 pub use computed::{is_shown, only_shown, told_why};
 pub use context::{Context, Origin, ledger_role};
@@ -140,59 +142,6 @@ pub use writer::{Engine, start};
 pub use xattr::{RemoveXattr, SetXattr, XattrMode};
 
 use lease::nanos as lease_nanos;
-
-use crate::store::Durability;
-
-/// A change, waiting to be made.
-pub trait Command: Send + 'static {
-    /// What it gives back.
-    type Out: Send + 'static;
-
-    /// Its name in `why` and in the log: the system call or subcommand.
-    fn operation(&self) -> &'static str;
-
-    /// What its commit must survive when the store is opened with `--sync full`.
-    fn durability(&self) -> Durability {
-        Durability::Power
-    }
-
-    /// What it is about, for who is told that an observer may not do it.
-    fn about(&self) -> About {
-        About::Nothing
-    }
-
-    /// Whether it changes anything: what an observer may not do.
-    fn is_change(&self) -> bool {
-        true
-    }
-
-    /// Whether a reader who sees one part of it must see all others, whatever its kernel has cached.
-    fn is_seen_whole(&self) -> bool {
-        false
-    }
-
-    /// Whether it is done on a full disk, too: it makes space, or needs none.
-    fn needs_no_room(&self) -> bool {
-        false
-    }
-
-    /// Whether it is undone where it makes a sum larger than a quota.
-    fn keeps_quotas(&self) -> bool {
-        true
-    }
-
-    /// Whether its caller may be answered, and others told, while the next changes are made: nothing that
-    /// these do, or that follows from a change in its own turn, goes by what its answer notes. See `announcer`.
-    fn is_told_apart(&self) -> bool {
-        false
-    }
-
-    /// Makes the change in the transaction of `turn`.
-    ///
-    /// # Errors
-    /// A refusal, or a failure of the store; in both cases nothing of the change is kept.
-    fn run(self, turn: &mut Turn<'_>) -> Result<Self::Out, Stop>;
-}
 
 /// Runs what must not end: a panic is a bug, and a thread that is gone would let every later change hang. The
 /// daemon ends instead, and what was acknowledged is in the store.

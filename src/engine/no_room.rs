@@ -6,9 +6,9 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use crate::refusal::Refusal;
-use crate::store::{Durability, StoreError};
+use crate::store::StoreError;
 
-use super::{Command, Stop, Turn};
+use super::{Command, Stop, Terms, Turn};
 
 /// Whether the desk found no room when it was last left.
 #[derive(Debug, Default)]
@@ -41,12 +41,8 @@ impl Command for AskRoom {
         "write"
     }
 
-    fn durability(&self) -> Durability {
-        Durability::Process
-    }
-
-    fn is_change(&self) -> bool {
-        false
+    fn terms(&self) -> Terms {
+        Terms::NO_CHANGE
     }
 
     fn run(self, _: &mut Turn<'_>) -> Result<(), Stop> {

@@ -7,10 +7,10 @@
 use crate::limits::{CHUNK_BYTES, CHUNK_INDEX_MAX, FILE_BYTES_MAX};
 use crate::numbers::Ino;
 use crate::refusal::{Refusal, Rule};
-use crate::store::{Class, Durability, Node, NodeType, Read, StoreError};
+use crate::store::{Class, Node, NodeType, Read, StoreError};
 
 use super::setattr::{drop_privileges, gone};
-use super::{About, Command, Effect, Stop, Turn};
+use super::{About, Command, Effect, Stop, Terms, Turn};
 
 /// Where a write goes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -75,8 +75,8 @@ impl Command for Write {
         About::Node(self.ino)
     }
 
-    fn durability(&self) -> Durability {
-        Durability::Process
+    fn terms(&self) -> Terms {
+        Terms::UNFLUSHED
     }
 
     fn run(self, turn: &mut Turn<'_>) -> Result<Node, Stop> {
@@ -104,8 +104,8 @@ impl Command for Allocate {
         About::Node(self.ino)
     }
 
-    fn durability(&self) -> Durability {
-        Durability::Process
+    fn terms(&self) -> Terms {
+        Terms::UNFLUSHED
     }
 
     fn run(self, turn: &mut Turn<'_>) -> Result<(), Stop> {

@@ -4,9 +4,8 @@
 //! made (`desk`), and where it waits (`queue`).
 
 use crate::refusal::{Refusal, Rule};
-use crate::store::Durability;
 
-use super::{Command, Context, Stop, Turn};
+use super::{Command, Context, Stop, Terms, Turn};
 
 /// Answers one caller after the commit (or its failure).
 pub(super) type Finish = Box<dyn FnOnce(std::result::Result<(), Refusal>) + Send>;
@@ -22,10 +21,7 @@ pub(super) type Job =
 pub(super) struct Queued {
     pub context: Context,
     pub operation: &'static str,
-    pub durability: Durability,
-    pub is_seen_whole: bool,
-    pub needs_no_room: bool,
-    pub is_told_apart: bool,
+    pub terms: Terms,
     /// The trace of the piece of work that it follows from, where that has one.
     pub trace: Option<[u8; 16]>,
     pub job: Job,
@@ -37,10 +33,7 @@ impl Queued {
         command: C,
         answer: impl FnOnce(std::result::Result<C::Out, Refusal>) + Send + 'static,
     ) -> Self {
-        let operation = command.operation();
-        let durability = command.durability();
-        let (is_seen_whole, needs_no_room) = (command.is_seen_whole(), command.needs_no_room());
-        let (keeps_quotas, is_told_apart) = (command.keeps_quotas(), command.is_told_apart());
+        let (operation, terms) = (command.operation(), command.terms());
         let job: Job = Box::new(move |turn| {
             let turn = match turn {
                 Ok(turn) => turn,
@@ -51,7 +44,7 @@ impl Queued {
             };
             let ran = match turn.require_change(&command) {
                 Err(stop) => Err(stop),
-                Ok(()) if !keeps_quotas => command.run(turn),
+                Ok(()) if !terms.keeps_quotas => command.run(turn),
                 Ok(()) => {
                     let about = turn.config.has_quotas().then(|| command.about());
                     let ran = command.run(turn);
@@ -79,17 +72,7 @@ impl Queued {
                 }
             })
         });
-        let trace = None;
-        Queued {
-            context,
-            operation,
-            durability,
-            is_seen_whole,
-            needs_no_room,
-            is_told_apart,
-            trace,
-            job,
-        }
+        Queued { context, operation, terms, trace: None, job }
     }
 
     /// Answers that it will not be made.

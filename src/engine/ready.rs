@@ -16,12 +16,12 @@ use crate::names::{AgentName, RecordId, StateName, with_article};
 use crate::numbers::{UnixNanos, WorkspaceKey};
 use crate::record::{Document, Edit, patch};
 use crate::refusal::{Refusal, Rule};
-use crate::store::{Durability, Edge, Read, Readiness, Record, Sides, Standing, StoreError, When};
+use crate::store::{Edge, Read, Readiness, Record, Sides, Standing, StoreError, When};
 
 use super::draft::has_draft;
 use super::governed::Home;
 use super::lease::{LeaseClock, ran_out, told_of_return};
-use super::{Command, Effect, Stop, Text, Turn};
+use super::{Command, Effect, Stop, Terms, Text, Turn};
 
 /// Why a record is not ready: the first reason that holds.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -464,8 +464,8 @@ impl Command for Ripen {
     }
 
     /// It would be done again after a crash.
-    fn durability(&self) -> Durability {
-        Durability::Process
+    fn terms(&self) -> Terms {
+        Terms::UNFLUSHED
     }
 
     fn run(self, turn: &mut Turn<'_>) -> Result<Option<UnixNanos>, Stop> {

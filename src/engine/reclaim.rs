@@ -37,7 +37,7 @@ impl Desk {
         for queued in jobs {
             let by = &queued.context;
             let is_late = by.role != Role::Operator && self.leases.has_lost(&by.actor.name);
-            if !is_late && (queued.needs_no_room || self.make_room()) {
+            if !is_late && (queued.terms.needs_no_room || self.make_room()) {
                 self.commit(vec![queued]);
                 self.writer.find_room();
             } else {

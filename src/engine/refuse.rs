@@ -7,11 +7,11 @@ use crate::limits::FORBIDDEN_TOLD_EVERY;
 use crate::names::{FileName, TreePath};
 use crate::numbers::{Ino, RecordKey, UnixNanos};
 use crate::refusal::{Refusal, Rule};
-use crate::store::{Class, Durability, NodeType, Read, Record, Standing, StoreError, Txn};
+use crate::store::{Class, NodeType, Read, Record, Standing, StoreError, Txn};
 
 use super::governed::{path_of, path_of_dir};
 use super::turn::{Happening, Refused};
-use super::{Command, Context, Origin, Stop, Turn};
+use super::{Command, Context, Origin, Stop, Terms, Turn};
 
 /// What a change is about: whoever is told that it was refused is told where.
 #[derive(Clone, Debug)]
@@ -46,12 +46,8 @@ impl Command for Refuse {
         self.operation
     }
 
-    fn durability(&self) -> Durability {
-        Durability::Process
-    }
-
-    fn is_change(&self) -> bool {
-        false
+    fn terms(&self) -> Terms {
+        Terms::NO_CHANGE
     }
 
     fn run(self, turn: &mut Turn<'_>) -> Result<(), Stop> {
@@ -77,12 +73,8 @@ impl Command for RefuseText {
         "write"
     }
 
-    fn durability(&self) -> Durability {
-        Durability::Process
-    }
-
-    fn is_change(&self) -> bool {
-        false
+    fn terms(&self) -> Terms {
+        Terms::NO_CHANGE
     }
 
     fn run(self, _: &mut Turn<'_>) -> Result<(), Stop> {
@@ -139,7 +131,9 @@ impl Turn<'_> {
     /// Refuses an observer's change, whatever it is.
     pub(super) fn require_change(&self, command: &impl Command) -> Result<(), Stop> {
         match self.context.may_change() {
-            Err(refusal) if command.is_change() => Err(command.about().kept(self.txn, refusal)),
+            Err(refusal) if command.terms().is_change => {
+                Err(command.about().kept(self.txn, refusal))
+            }
             _ => Ok(()),
         }
     }
@@ -182,13 +176,9 @@ impl Command for TellForbidden {
         self.operation
     }
 
-    fn durability(&self) -> Durability {
-        Durability::Process
-    }
-
     /// The daemon tells it of whoever tried: an observer, too.
-    fn is_change(&self) -> bool {
-        false
+    fn terms(&self) -> Terms {
+        Terms::NO_CHANGE
     }
 
     fn run(self, turn: &mut Turn<'_>) -> Result<(), Stop> {

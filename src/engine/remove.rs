@@ -4,11 +4,11 @@ use crate::ledger::{EventName, Field, Payload};
 use crate::names::FileName;
 use crate::numbers::{G, Ino};
 use crate::refusal::{Refusal, Rule};
-use crate::store::{Class, Durability, Node, NodeType, Read, Record, Standing, StoreError};
+use crate::store::{Class, Node, NodeType, Read, Record, Standing, StoreError};
 
 use super::governed::{Home, path_of};
 use super::turn::Happening;
-use super::{About, Command, Effect, Fate, Slot, Stop, Turn};
+use super::{About, Command, Effect, Fate, Slot, Stop, Terms, Turn};
 
 /// Which call it is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -45,12 +45,8 @@ impl Command for Remove {
     }
 
     /// Of plain files, as on other file systems: `fsync` flushes.
-    fn durability(&self) -> Durability {
-        Durability::Process
-    }
-
-    fn needs_no_room(&self) -> bool {
-        true
+    fn terms(&self) -> Terms {
+        Terms { needs_no_room: true, ..Terms::UNFLUSHED }
     }
 
     fn run(self, turn: &mut Turn<'_>) -> Result<(), Stop> {

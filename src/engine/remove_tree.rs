@@ -6,7 +6,7 @@ use crate::numbers::{Ino, UnixNanos};
 use crate::refusal::{Refusal, Rule};
 use crate::store::{Class, History, NodeType, Read, StoreError};
 
-use super::{About, Command, Remove, RemoveWhat, Stop, Turn, path_of, retention};
+use super::{About, Command, Remove, RemoveWhat, Stop, Terms, Turn, path_of, retention};
 
 /// The files by which it was decided that something goes. What goes in several changes goes on only while
 /// they are what they were: somebody may have thought better of it meanwhile.
@@ -82,8 +82,8 @@ impl Command for RemoveTree {
         About::Name(self.parent, self.name.clone())
     }
 
-    fn needs_no_room(&self) -> bool {
-        true
+    fn terms(&self) -> Terms {
+        Terms { needs_no_room: true, ..Terms::USUAL }
     }
 
     fn run(self, turn: &mut Turn<'_>) -> Result<Removal, Stop> {
@@ -202,8 +202,8 @@ impl Command for PruneVersions {
         "gc"
     }
 
-    fn needs_no_room(&self) -> bool {
-        true
+    fn terms(&self) -> Terms {
+        Terms { needs_no_room: true, ..Terms::USUAL }
     }
 
     fn run(self, turn: &mut Turn<'_>) -> Result<Pruned, Stop> {

@@ -8,7 +8,7 @@ use crate::ledger::{EventName, Via};
 use crate::names::FileName;
 use crate::numbers::Ino;
 use crate::refusal::{Refusal, Rule};
-use crate::store::{Class, Durability, Node, NodeType, Record, Standing};
+use crate::store::{Class, Node, NodeType, Record, Standing};
 
 use super::backup::tell_of_backup;
 use super::filling::require_not_filling;
@@ -18,7 +18,7 @@ use super::remove::{is_directory, require_empty, require_idle, require_meant, re
 use super::save::{Made, admit, content_of, home_of, next_version};
 use super::sight::Sight;
 use super::turn::taken;
-use super::{About, Command, Effect, Fate, Slot, Stop, Turn, plain};
+use super::{About, Command, Effect, Fate, Slot, Stop, Terms, Turn, plain};
 
 /// What is wanted beyond the plain form.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -60,12 +60,8 @@ impl Command for Rename {
     }
 
     /// Of plain files, as on other file systems: `fsync` flushes.
-    fn durability(&self) -> Durability {
-        Durability::Process
-    }
-
-    fn is_told_apart(&self) -> bool {
-        true
+    fn terms(&self) -> Terms {
+        Terms { is_told_apart: true, ..Terms::UNFLUSHED }
     }
 
     fn run(self, turn: &mut Turn<'_>) -> Result<Option<Made>, Stop> {

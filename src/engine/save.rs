@@ -11,7 +11,7 @@ use crate::ledger::{EventName, Via};
 use crate::names::{FileName, TreePath};
 use crate::numbers::{G, Ino, RecordKey, Version};
 use crate::refusal::{Refusal, Rule};
-use crate::store::{Class, Draft, Durability, Node, NodeType, Record, Standing, StoreError};
+use crate::store::{Class, Draft, Node, NodeType, Record, Standing, StoreError};
 
 use super::arrival::{Arrival, arrival};
 use super::backup::come_back;
@@ -20,7 +20,7 @@ use super::governed::{Home, path_of};
 use super::record::{Moving, Step};
 use super::setattr::{drop_privileges, gone};
 use super::sight::Sight;
-use super::{About, Command, Effect, Fate, Fence, Refused, Slot, Stop, Text, Turn, plain};
+use super::{About, Command, Effect, Fate, Fence, Refused, Slot, Stop, Terms, Text, Turn, plain};
 
 /// Saves a whole text as the content of a governed file, by its inode.
 #[derive(Clone, Debug)]
@@ -182,8 +182,8 @@ impl Command for SaveDraft {
         "write"
     }
 
-    fn durability(&self) -> Durability {
-        Durability::Process
+    fn terms(&self) -> Terms {
+        Terms::UNFLUSHED
     }
 
     fn run(self, turn: &mut Turn<'_>) -> Result<Saved, Stop> {

@@ -2,10 +2,10 @@
 
 use crate::numbers::{Ino, UnixNanos};
 use crate::refusal::{Refusal, Rule};
-use crate::store::{Class, Durability, Node, NodeType};
+use crate::store::{Class, Node, NodeType};
 
 use super::plain::resize;
-use super::{About, Command, Effect, Stop, Turn};
+use super::{About, Command, Effect, Stop, Terms, Turn};
 
 /// A time to set.
 #[derive(Clone, Copy, Debug)]
@@ -65,13 +65,9 @@ impl Command for SetAttributes {
         About::Node(self.ino)
     }
 
-    fn durability(&self) -> Durability {
-        Durability::Process
-    }
-
-    fn needs_no_room(&self) -> bool {
-        // What a larger size adds is a hole.
-        self.size.is_some()
+    /// What a larger size adds is a hole.
+    fn terms(&self) -> Terms {
+        Terms { needs_no_room: self.size.is_some(), ..Terms::UNFLUSHED }
     }
 
     fn run(self, turn: &mut Turn<'_>) -> Result<Node, Stop> {

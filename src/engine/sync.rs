@@ -1,6 +1,6 @@
 //! `fsync`: makes everything that was committed before it survive power loss.
 
-use super::{Command, Stop, Turn};
+use super::{Command, Stop, Terms, Turn};
 use crate::store::Durability;
 
 /// An empty change whose commit is flushed.
@@ -14,16 +14,13 @@ impl Command for Sync {
         "fsync"
     }
 
-    fn durability(&self) -> Durability {
-        Durability::Flush
-    }
-
-    fn is_change(&self) -> bool {
-        false
-    }
-
-    fn needs_no_room(&self) -> bool {
-        true
+    fn terms(&self) -> Terms {
+        Terms {
+            durability: Durability::Flush,
+            is_change: false,
+            needs_no_room: true,
+            ..Terms::USUAL
+        }
     }
 
     fn run(self, _: &mut Turn<'_>) -> Result<(), Stop> {

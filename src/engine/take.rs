@@ -16,7 +16,7 @@ use super::rename::{Rename, RenameMode};
 use super::save::Made;
 use super::sight::{Base, Sight};
 use super::turn::absent;
-use super::{About, Command, Effect, Slot, Stop, Turn, governed, hindrance, runs_the_store};
+use super::{About, Command, Effect, Slot, Stop, Terms, Turn, governed, hindrance, runs_the_store};
 
 /// Whether a file is still being written, where it is this record's: such a one is left for the next.
 pub type IsWritten = Arc<dyn Fn(Ino, Option<&Record>) -> bool + Send + Sync>;
@@ -230,8 +230,8 @@ impl Command for Take {
         }
     }
 
-    fn is_told_apart(&self) -> bool {
-        true
+    fn terms(&self) -> Terms {
+        Terms { is_told_apart: true, ..Terms::USUAL }
     }
 
     fn run(self, turn: &mut Turn<'_>) -> Result<Taken, Stop> {

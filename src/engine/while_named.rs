@@ -2,9 +2,8 @@
 
 use crate::names::FileName;
 use crate::numbers::Ino;
-use crate::store::Durability;
 
-use super::{About, Command, Stop, Turn, absent};
+use super::{About, Command, Stop, Terms, Turn, absent};
 
 /// A command that is about `parent/name`, if that is still the name of `ino` in its own turn.
 #[derive(Clone, Debug)]
@@ -26,32 +25,12 @@ impl<C: Command> Command for WhileNamed<C> {
         self.command.operation()
     }
 
-    fn durability(&self) -> Durability {
-        self.command.durability()
-    }
-
     fn about(&self) -> About {
         self.command.about()
     }
 
-    fn is_change(&self) -> bool {
-        self.command.is_change()
-    }
-
-    fn is_seen_whole(&self) -> bool {
-        self.command.is_seen_whole()
-    }
-
-    fn needs_no_room(&self) -> bool {
-        self.command.needs_no_room()
-    }
-
-    fn keeps_quotas(&self) -> bool {
-        self.command.keeps_quotas()
-    }
-
-    fn is_told_apart(&self) -> bool {
-        self.command.is_told_apart()
+    fn terms(&self) -> Terms {
+        self.command.terms()
     }
 
     fn run(self, turn: &mut Turn<'_>) -> Result<C::Out, Stop> {

@@ -5,9 +5,9 @@ use crate::limits::{
 };
 use crate::numbers::Ino;
 use crate::refusal::{Refusal, Rule};
-use crate::store::{Class, Durability};
+use crate::store::Class;
 
-use super::{About, Command, Stop, Turn};
+use super::{About, Command, Stop, Terms, Turn};
 
 /// How an attribute that is or is not there is treated.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -70,8 +70,8 @@ impl Command for SetXattr {
         About::Node(self.ino)
     }
 
-    fn durability(&self) -> Durability {
-        Durability::Process
+    fn terms(&self) -> Terms {
+        Terms::UNFLUSHED
     }
 
     fn run(self, turn: &mut Turn<'_>) -> Result<(), Stop> {
@@ -129,8 +129,8 @@ impl Command for RemoveXattr {
         About::Node(self.ino)
     }
 
-    fn durability(&self) -> Durability {
-        Durability::Process
+    fn terms(&self) -> Terms {
+        Terms::UNFLUSHED
     }
 
     fn run(self, turn: &mut Turn<'_>) -> Result<(), Stop> {

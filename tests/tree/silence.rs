@@ -6,7 +6,9 @@ use std::sync::Arc;
 use crossbeam_channel::bounded;
 use tempfile::TempDir;
 use workfs::config::Config;
-use workfs::engine::{self, Audience, Command, Context, Doors, Effect, Engine, Origin, Stop, Turn};
+use workfs::engine::{
+    self, Audience, Command, Context, Doors, Effect, Engine, Origin, Stop, Terms, Turn,
+};
 use workfs::names::{AgentName, FileName};
 use workfs::numbers::Ino;
 use workfs::store::sqlite::Sqlite;
@@ -79,8 +81,8 @@ impl Command for Modes {
         "modes"
     }
 
-    fn is_seen_whole(&self) -> bool {
-        true
+    fn terms(&self) -> Terms {
+        Terms { is_seen_whole: true, ..Terms::USUAL }
     }
 
     fn run(self, turn: &mut Turn<'_>) -> Result<(), Stop> {

@@ -18,10 +18,10 @@ use crate::limits::{CHORES_AT_ONCE, LEADER_LEASE};
 use crate::names::FileName;
 use crate::numbers::{G, Ino, LeaderFence, UnixNanos, WorkspaceKey};
 use crate::refusal::Refusal;
-use crate::store::{Durability, Read, Record, StoreError, WorkspaceRow};
+use crate::store::{Read, Record, StoreError, WorkspaceRow};
 
 use super::super::lease_nanos;
-use super::super::{About, Command, Context, Engine, Refused, Stop, Turn};
+use super::super::{About, Command, Context, Engine, Refused, Stop, Terms, Turn};
 use super::archive::PutAway;
 use super::drafts::PutAside;
 use super::escalate::Escalate;
@@ -385,8 +385,8 @@ impl Command for Lead {
         "lead"
     }
 
-    fn durability(&self) -> Durability {
-        Durability::Process
+    fn terms(&self) -> Terms {
+        Terms::UNFLUSHED
     }
 
     fn run(self, turn: &mut Turn<'_>) -> Result<Option<LeaderFence>, Stop> {
@@ -406,8 +406,8 @@ impl Command for Resign {
         "resign"
     }
 
-    fn durability(&self) -> Durability {
-        Durability::Process
+    fn terms(&self) -> Terms {
+        Terms::UNFLUSHED
     }
 
     fn run(self, turn: &mut Turn<'_>) -> Result<(), Stop> {
@@ -429,8 +429,8 @@ impl<C: Chore> Command for AsLeader<C> {
         self.chore.operation()
     }
 
-    fn durability(&self) -> Durability {
-        Durability::Process
+    fn terms(&self) -> Terms {
+        Terms::UNFLUSHED
     }
 
     fn run(self, turn: &mut Turn<'_>) -> Result<Option<bool>, Stop> {

@@ -9,7 +9,7 @@ use crate::store::{LeaseRow, LeaseTold, Record, StoreError};
 use super::super::governed::Home;
 use super::super::record::Step;
 use super::super::turn::Happening;
-use super::super::{Command, Effect, Stop, Text, Turn};
+use super::super::{Command, Effect, Stop, Terms, Text, Turn};
 use super::LeaseNote;
 use super::back::{Had, Way, goes_to, ran_out};
 
@@ -115,8 +115,8 @@ impl Command for Expire {
         "expire"
     }
 
-    fn needs_no_room(&self) -> bool {
-        self.is_tight
+    fn terms(&self) -> Terms {
+        Terms { needs_no_room: self.is_tight, ..Terms::USUAL }
     }
 
     fn run(self, turn: &mut Turn<'_>) -> Result<bool, Stop> {

@@ -2,10 +2,10 @@
 
 use crate::numbers::{LeaseTime, RecordKey};
 use crate::refusal::{Refusal, Rule};
-use crate::store::{Durability, LeaseRow};
+use crate::store::LeaseRow;
 
 use super::super::setattr::gone;
-use super::super::{Command, Effect, Stop, Turn};
+use super::super::{Command, Effect, Stop, Terms, Turn};
 use super::back::Had;
 use super::{LeaseClock, LeaseNote};
 
@@ -26,8 +26,8 @@ impl Command for Renew {
 
     /// What power loss takes of it is no more than half of a lease, and part of that the grace at the
     /// next start gives back.
-    fn durability(&self) -> Durability {
-        Durability::Process
+    fn terms(&self) -> Terms {
+        Terms::UNFLUSHED
     }
 
     fn run(self, turn: &mut Turn<'_>) -> Result<(), Stop> {
@@ -59,8 +59,8 @@ impl Command for Heartbeat {
         "heartbeat"
     }
 
-    fn durability(&self) -> Durability {
-        Durability::Process
+    fn terms(&self) -> Terms {
+        Terms::UNFLUSHED
     }
 
     fn run(self, turn: &mut Turn<'_>) -> Result<LeaseTime, Stop> {
