@@ -2,14 +2,13 @@
 
 use std::cell::RefCell;
 
-use rusqlite::params;
-
-use super::nodes::Nodes;
+use rusqlite::{ToSql, params};
 
 use super::Conn;
 use super::chunks::End;
 use super::columns::int;
 use super::extents::Extent;
+use super::nodes::Nodes;
 use super::read::{class_number, type_number};
 use super::ready::when_columns;
 use super::why::why_text;
@@ -20,6 +19,22 @@ use crate::store::{
     Draft, EventRow, Expected, NewNode, Node, PlaceRow, Read, Record, RefusalRow, Result, Standing,
     Txn, VersionRow,
 };
+
+/// The columns of a record's row that any change of it may write; its file's is apart, see `update_record`.
+macro_rules! row_columns {
+    () => {
+        "standing, dir, name, state, owner, attempt, version, version_g, last_g, status, done, fit, \
+         open, priority, since, not_before, ready, due, lease, lapsed, lapses"
+    };
+}
+
+/// The places of their values, as `Conn::write_row` binds them.
+macro_rules! row_places {
+    () => {
+        "?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19, ?20, \
+         ?21"
+    };
+}
 
 impl Conn {
     pub(super) fn change(&self, sql: &str, parameters: impl rusqlite::Params) -> Result<usize> {
@@ -74,6 +89,44 @@ impl Conn {
         Ok(())
     }
 
+    /// Writes a record's row by a statement with [`row_places`]; its file is ?22, `more` begin at ?23.
+    fn write_row(&self, sql: &str, record: &Record, more: [&dyn ToSql; 3]) -> Result<usize> {
+        let (standing, dir, name) = standing_columns(&record.standing);
+        let readiness = &record.readiness;
+        let (ready, due) = when_columns(readiness.when);
+        let [first, second, third] = more;
+        self.change(
+            sql,
+            params![
+                standing,
+                dir,
+                name,
+                record.state.as_str(),
+                record.owner.as_ref().map(AgentName::as_str),
+                int(record.attempt.0),
+                int(record.version.0),
+                int(record.version_g.0),
+                int(record.last_g.0),
+                record.status,
+                readiness.done,
+                readiness.fit,
+                int(readiness.open),
+                readiness.priority,
+                readiness.since.0,
+                readiness.not_before.map(|at| at.0),
+                ready,
+                due,
+                record.lease_s,
+                record.lapsed.as_ref().map(AgentName::as_str),
+                int(record.lapses.0),
+                record.ino().map(|ino| int(ino.0)),
+                first,
+                second,
+                third,
+            ],
+        )
+    }
+
     pub(super) fn inserted(&self) -> u64 {
         self.sql.last_insert_rowid().cast_unsigned()
     }
@@ -96,14 +149,14 @@ impl Conn {
     }
 }
 
-/// A standing as its four columns.
-fn standing_columns(standing: &Standing) -> (i64, Option<i64>, Option<i64>, Option<&[u8]>) {
+/// A standing as its columns, but for the file's.
+fn standing_columns(standing: &Standing) -> (i64, Option<i64>, Option<&[u8]>) {
     match standing {
-        Standing::Live { ino, dir, name, valid } => {
-            (i64::from(!valid), Some(int(ino.0)), Some(int(dir.0)), Some(name.as_bytes()))
+        Standing::Live { dir, name, valid, .. } => {
+            (i64::from(!valid), Some(int(dir.0)), Some(name.as_bytes()))
         }
-        Standing::Parked { dir } => (2, None, Some(int(dir.0)), None),
-        Standing::Gone => (3, None, None, None),
+        Standing::Parked { dir } => (2, Some(int(dir.0)), None),
+        Standing::Gone => (3, None, None),
     }
 }
 
@@ -252,96 +305,46 @@ impl Txn for Conn {
     }
 
     fn insert_record(&mut self, record: &Record) -> Result<RecordKey> {
-        let (ready, due) = when_columns(record.readiness.when);
-        let (standing, ino, dir, name) = standing_columns(&record.standing);
-        self.change(
-            "INSERT INTO records (workspace, id, standing, ino, dir, name, state, owner, attempt, \
-             version, version_g, last_g, trace, status, done, fit, open, priority, since, \
-             not_before, ready, due, lease, lapsed, lapses) \
-             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, \
-             ?18, ?19, ?20, ?21, ?22, ?23, ?24, ?25)",
-            params![
-                int(record.workspace.0),
-                record.id.as_str(),
-                standing,
-                ino,
-                dir,
-                name,
-                record.state.as_str(),
-                record.owner.as_ref().map(crate::names::AgentName::as_str),
-                int(record.attempt.0),
-                int(record.version.0),
-                int(record.version_g.0),
-                int(record.last_g.0),
-                &record.trace[..],
-                record.status,
-                record.readiness.done,
-                record.readiness.fit,
-                int(record.readiness.open),
-                record.readiness.priority,
-                record.readiness.since.0,
-                record.readiness.not_before.map(|at| at.0),
-                ready,
-                due,
-                record.lease_s,
-                record.lapsed.as_ref().map(AgentName::as_str),
-                int(record.lapses.0),
-            ],
+        self.write_row(
+            concat!(
+                "INSERT INTO records (",
+                row_columns!(),
+                ", ino, workspace, id, trace) VALUES (",
+                row_places!(),
+                ", ?22, ?23, ?24, ?25)"
+            ),
+            record,
+            [&int(record.workspace.0), &record.id.as_str(), &&record.trace[..]],
         )?;
         Ok(RecordKey(self.inserted()))
     }
 
     fn update_record(&mut self, record: &Record, expected: &Expected) -> Result<bool> {
-        let (standing, ino, dir, name) = standing_columns(&record.standing);
-        // Where the file stays, its column is left alone: SQLite would write the entry of its
-        // index anew even with the same value, one page of a claim's ten.
         macro_rules! update {
-            ($tail:literal) => {
+            ($ino:literal, $where:literal) => {
                 concat!(
-                    "UPDATE records SET standing = ?4, dir = ?5, name = ?6, state = ?7, \
-                     owner = ?8, attempt = ?9, version = ?10, version_g = ?11, last_g = ?12, \
-                     status = ?13, done = ?15, fit = ?16, open = ?17, priority = ?18, \
-                     since = ?19, not_before = ?20, ready = ?21, due = ?22, lease = ?23, \
-                     lapsed = ?24, lapses = ?25",
-                    $tail
+                    "UPDATE records SET (",
+                    row_columns!(),
+                    ") = (",
+                    row_places!(),
+                    ")",
+                    $ino,
+                    " WHERE key = ?23 AND version = ?24 AND state = ?25",
+                    $where
                 )
             };
         }
+        // Where the file stays, its column is left alone: SQLite would write the entry of its
+        // index anew even with the same value, one page of a claim's ten.
         let sql = if expected.ino == record.ino() {
-            update!(" WHERE key = ?1 AND version = ?2 AND state = ?3 AND ino IS ?14")
+            update!("", " AND ino IS ?22")
         } else {
-            update!(", ino = ?14 WHERE key = ?1 AND version = ?2 AND state = ?3")
+            update!(", ino = ?22", "")
         };
-        let (ready, due) = when_columns(record.readiness.when);
-        let changed = self.change(
+        let changed = self.write_row(
             sql,
-            params![
-                int(record.key.0),
-                int(expected.version.0),
-                expected.state.as_str(),
-                standing,
-                dir,
-                name,
-                record.state.as_str(),
-                record.owner.as_ref().map(crate::names::AgentName::as_str),
-                int(record.attempt.0),
-                int(record.version.0),
-                int(record.version_g.0),
-                int(record.last_g.0),
-                record.status,
-                ino,
-                record.readiness.done,
-                record.readiness.fit,
-                int(record.readiness.open),
-                record.readiness.priority,
-                record.readiness.since.0,
-                record.readiness.not_before.map(|at| at.0),
-                ready,
-                due,
-                record.lease_s,
-                record.lapsed.as_ref().map(AgentName::as_str),
-                int(record.lapses.0),
-            ],
+            record,
+            [&int(record.key.0), &int(expected.version.0), &expected.state.as_str()],
         )?;
         Ok(changed == 1)
     }
