@@ -73,11 +73,6 @@ counter! {
     /// A refusal's place in the order in which refusals happened.
     RefusalKey
 }
-counter! {
-    /// Where a directory listing goes on. Grows with every new entry, so that a listing neither
-    /// loses nor doubles a stable name.
-    Cookie
-}
 
 impl LeaseTime {
     /// So many nanoseconds later.

@@ -250,11 +250,4 @@ impl Refusal {
         let reason = format!("`{name}` is still open in a program that wrote to it");
         Refusal::new(Rule::BeingWritten, reason, "try again when that program has closed it")
     }
-
-    /// The same, at a place in the content.
-    #[must_use]
-    pub fn at(mut self, line: u32, column: u32) -> Self {
-        self.place = Some(TextPlace { line, column });
-        self
-    }
 }

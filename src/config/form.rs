@@ -84,9 +84,9 @@ pub(super) fn parse(
     let mut kinds = kinds.clone();
     kinds::add(&mut kinds, own, file, (load, given))?;
     let mut bindings: Vec<Arc<Binding>> = Vec::new();
-    for (index, one) in workspaces.iter().enumerate() {
+    for one in &workspaces {
         let at = line(&one.path);
-        let binding = bind(index, one, &kinds).map_err(wrong)?;
+        let binding = bind(one, &kinds).map_err(wrong)?;
         if given == Given::Anew {
             hides_nothing(one, &binding).map_err(wrong)?;
             can_archive(one, &binding).map_err(wrong)?;
@@ -107,7 +107,7 @@ pub(super) fn parse(
     Ok(Config { kinds, bindings, files, quotas })
 }
 
-fn bind(index: usize, form: &BindingForm, kinds: &Kinds) -> Result<Binding, Wrong> {
+fn bind(form: &BindingForm, kinds: &Kinds) -> Result<Binding, Wrong> {
     let path = PathGlob::parse(&form.path.value).map_err(|why| (line(&form.path), why))?;
     let Some(kind) = kinds.get(&form.kind.value) else {
         let known: Vec<&str> = kinds.names().map(|name| name.as_str()).collect();
@@ -129,7 +129,7 @@ fn bind(index: usize, form: &BindingForm, kinds: &Kinds) -> Result<Binding, Wron
     };
     let chores = chores(form.chores.as_ref(), &kind)?;
     let (policy, strict) = (form.policy, form.strict);
-    Ok(Binding { index, path, kind, policy, chores, strict, dirs })
+    Ok(Binding { path, kind, policy, chores, strict, dirs })
 }
 
 /// A workspace, or a directory of one, under the name of what is computed at the root of a mount would hide

@@ -129,8 +129,6 @@ impl Default for Chores {
 /// One entry of the configuration: directories that are workspaces of a kind.
 #[derive(Clone, Debug)]
 pub struct Binding {
-    /// Its place in the configuration, from 0.
-    pub index: usize,
     /// The directories.
     pub path: PathGlob,
     /// The kind, with this entry's directory names.
@@ -157,17 +155,17 @@ pub struct Config {
 impl Default for Config {
     /// `work` and `work/collaboration` hold tasks; saves in `scratchpad/` are kept.
     fn default() -> Self {
-        let bind = |(index, name): (usize, &str)| {
+        let bind = |name: &str| {
             let path = PathGlob::parse(name)
                 // PROOF: literals of this file, read by a test.
                 .unwrap_or_else(|why| unreachable!("the default configuration is wrong: {why}"));
             let (kind, policy, chores) = (builtin::task(), Policy::Refuse, Chores::default());
             let (strict, dirs) = (false, BTreeMap::new());
-            Arc::new(Binding { index, path, kind, policy, chores, strict, dirs })
+            Arc::new(Binding { path, kind, policy, chores, strict, dirs })
         };
         Config {
             kinds: Kinds::default(),
-            bindings: ["work", "work/collaboration"].into_iter().enumerate().map(bind).collect(),
+            bindings: ["work", "work/collaboration"].into_iter().map(bind).collect(),
             files: FileRules::standard(),
             quotas: Vec::new(),
         }

@@ -99,8 +99,6 @@ pub struct Options {
 pub struct Started<'d> {
     mounts: &'d Mounts,
     service: &'d Service,
-    /// The store was made just now.
-    pub is_new: bool,
 }
 
 impl Started<'_> {
@@ -160,7 +158,7 @@ pub fn run(
         "the daemon serves"
     );
     let Serving { service, mounts, mut server, looks } = serving;
-    let started = Started { mounts: &mounts, service: &service, is_new: store.is_new };
+    let started = Started { mounts: &mounts, service: &service };
     let result = ready(&started);
     if result.is_ok() {
         wait_for_the_end(&mounts, &server, &events);

@@ -24,8 +24,7 @@ struct State {
     subscribers: Vec<Sender<()>>,
 }
 
-/// Woken by every event from its making on. Needs no thread of its own: many can be waited for
-/// together with `crossbeam_channel::Select` by their [`Subscription::wakes`].
+/// Woken by every event from its making on. Needs no thread of its own.
 pub struct Subscription {
     bell: Arc<Bell>,
     wakes: Receiver<()>,
@@ -56,12 +55,6 @@ impl Subscription {
     #[must_use]
     pub fn last(&self) -> G {
         self.bell.state.lock().last
-    }
-
-    /// What becomes ready with every event.
-    #[must_use]
-    pub fn wakes(&self) -> &Receiver<()> {
-        &self.wakes
     }
 
     /// Waits for an event after `after`, at most for `timeout`; says whether there is one.

@@ -54,13 +54,8 @@ pub enum CanonicalError {
 /// What in `value` has no canonical text.
 pub fn canonical(value: &Value) -> Result<Vec<u8>, CanonicalError> {
     let mut out = String::with_capacity(256);
-    push_value(&mut out, value)?;
+    push_value_at(&mut out, value, 0)?;
     Ok(out.into_bytes())
-}
-
-/// Appends the canonical text of `value`.
-pub(super) fn push_value(out: &mut String, value: &Value) -> Result<(), CanonicalError> {
-    push_value_at(out, value, 0)
 }
 
 fn push_value_at(out: &mut String, value: &Value, depth: usize) -> Result<(), CanonicalError> {

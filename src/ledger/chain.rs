@@ -106,7 +106,8 @@ impl Default for Verifier {
 ///
 /// # Errors
 /// Where it breaks first.
-pub fn verify<'a>(lines: impl IntoIterator<Item = &'a str>) -> Result<Checked, ChainError> {
+#[cfg(test)]
+pub(crate) fn verify<'a>(lines: impl IntoIterator<Item = &'a str>) -> Result<Checked, ChainError> {
     let mut verifier = Verifier::new();
     for line in lines {
         verifier.push(line)?;

@@ -16,7 +16,9 @@ mod trace;
 mod via;
 
 pub use canonical::{CanonicalError, canonical};
-pub use chain::{ChainBreak, ChainError, Checked, Verifier, verify};
+#[cfg(test)]
+pub(crate) use chain::verify;
+pub use chain::{ChainBreak, ChainError, Checked, Verifier};
 pub use event::{Actor, Event, EventName, Role, SCHEMA, Sealed, is_transition, seal};
 pub use hash::{Hash, NotAHash};
 pub use payload::{Field, Payload};

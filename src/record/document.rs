@@ -50,18 +50,6 @@ impl Document {
         }
     }
 
-    /// A top-level field.
-    #[must_use]
-    pub fn field(&self, name: &str) -> Option<&Value> {
-        self.value.get(name)
-    }
-
-    /// A top-level field that is a text.
-    #[must_use]
-    pub fn text(&self, name: &str) -> Option<&str> {
-        self.field(name)?.as_str()
-    }
-
     /// A nested field by its JSON pointer (`/result/summary`).
     #[must_use]
     pub fn pointer(&self, json_pointer: &str) -> Option<&Value> {

@@ -198,16 +198,6 @@ impl Failure {
     pub(super) fn by(rule: Rule, reason: impl Into<String>, remedy: impl Into<String>) -> Self {
         Refusal::new(rule, reason, remedy).into()
     }
-
-    /// For a terminal: two lines, the reason with its rule and place, and the remedy.
-    #[must_use]
-    pub fn human(&self) -> String {
-        let rule = self.rule.map_or_else(String::new, |rule| format!(" [{}]", rule.code()));
-        let place = self.place.map_or_else(String::new, |place| {
-            format!(" (line {}, column {})", place.line, place.column)
-        });
-        format!("{}{place}{rule}\n  {}", self.reason, self.remedy)
-    }
 }
 
 impl From<Refusal> for Failure {
