@@ -138,32 +138,41 @@ fn one(dir: &Path, lazy: bool, global: &Global, output: &Output) -> Result<Exit,
                       the daemon (`workfs unmount --all`)";
         return Err(Stop::failed(Exit::Absent, reason, remedy));
     }
+    without_daemon(&dir, mounted.as_ref(), &paths, (lazy, output))?;
+    done(&dir, output)
+}
+
+/// Takes away what `mounted` says of a directory, where its daemon cannot.
+fn without_daemon(
+    dir: &Path,
+    mounted: Option<&MountLine>,
+    paths: &StorePaths,
+    (lazy, output): (bool, &Output),
+) -> Result<(), Stop> {
     // A daemon that ended without unmounting left this; the directory below is given back.
-    if let Some(note) = daemon::clean_up(&dir, &Covers::kept_in(paths.covers()), lazy)? {
+    if let Some(note) = daemon::clean_up(dir, &Covers::kept_in(paths.covers()), lazy)? {
         output.note(&note);
-        return done(&dir, output);
-    }
-    let now = daemon::mounted_at(&dir);
-    if now.is_none() {
-        if mounted.is_some() {
-            return done(&dir, output);
-        }
-        let reason = format!("nothing is mounted on {}", dir.display());
-        return Err(match daemon::left_covered(&dir) {
-            Some(left) => {
-                Stop::failed(Exit::Absent, format!("{reason}; {}", left.found), left.remedy)
-            }
-            None => Stop::failed(Exit::Absent, reason, "`workfs ps` tells what is mounted"),
-        });
+        return Ok(());
     }
     let number = |line: &MountLine| (line.id, line.device);
-    if let Some(other) = now.filter(|now| mounted.as_ref().map(number) != Some(number(now))) {
-        let (dir, fs_type) = (dir.display(), other.fs_type);
-        let reason = format!("somebody has mounted on {dir} meanwhile ({fs_type})");
-        return Err(Stop::failed(Exit::Conflict, reason, "see what it is, then unmount that"));
+    match daemon::mounted_at(dir) {
+        None if mounted.is_some() => Ok(()),
+        None => {
+            let reason = format!("nothing is mounted on {}", dir.display());
+            Err(match daemon::left_covered(dir) {
+                Some(left) => {
+                    Stop::failed(Exit::Absent, format!("{reason}; {}", left.found), left.remedy)
+                }
+                None => Stop::failed(Exit::Absent, reason, "`workfs ps` tells what is mounted"),
+            })
+        }
+        Some(now) if mounted.map(number) != Some(number(&now)) => {
+            let (dir, fs_type) = (dir.display(), now.fs_type);
+            let reason = format!("somebody has mounted on {dir} meanwhile ({fs_type})");
+            Err(Stop::failed(Exit::Conflict, reason, "see what it is, then unmount that"))
+        }
+        Some(_) => by_the_system(dir, lazy),
     }
-    by_the_system(&dir, lazy)?;
-    done(&dir, output)
 }
 
 /// The store that a mount tells, if there is one, or a daemon that has it although it was removed.

@@ -110,21 +110,9 @@ impl Command for Create {
             _ => false,
         };
         let directory = node_type == NodeType::Directory;
-        let inherits = parent.mode & S_ISGID != 0;
-        let new = NewNode {
-            node_type,
-            class: if draft { Class::Draft } else { Class::Plain },
-            mode: self.mode & 0o7777 | if inherits && directory { S_ISGID } else { 0 },
-            uid: turn.context.actor.uid,
-            gid: if inherits { parent.gid } else { turn.context.gid },
-            rdev,
-            nlink: if directory { 2 } else { 1 },
-            size,
-            at: turn.now,
-            parent: self.parent,
-            quota: parent.quota,
-        };
-        let node = turn.txn.insert_node(&new)?;
+        let class = if draft { Class::Draft } else { Class::Plain };
+        let new = new_node(turn, &parent, (node_type, class), self.mode);
+        let node = turn.txn.insert_node(&NewNode { size, rdev, ..new })?;
         let ino = node.ino;
         turn.txn.insert_entry(self.parent, &self.name, ino)?;
         if let NewContent::Symlink(target) = &self.content {
@@ -160,6 +148,31 @@ impl Command for Create {
             turn.effect(Effect::Appeared { parent, name, node_type });
         }
         Ok(node)
+    }
+}
+
+/// What is made in `parent` by whoever has the turn: as on other file systems a directory with the set-group-ID
+/// bit passes its group on, and the bit to directories.
+fn new_node(
+    turn: &Turn<'_>,
+    parent: &Node,
+    (node_type, class): (NodeType, Class),
+    mode: u32,
+) -> NewNode {
+    let directory = node_type == NodeType::Directory;
+    let inherits = parent.mode & S_ISGID != 0;
+    NewNode {
+        node_type,
+        class,
+        mode: mode & 0o7777 | if inherits && directory { S_ISGID } else { 0 },
+        uid: turn.context.actor.uid,
+        gid: if inherits { parent.gid } else { turn.context.gid },
+        rdev: 0,
+        nlink: if directory { 2 } else { 1 },
+        size: 0,
+        at: turn.now,
+        parent: parent.ino,
+        quota: parent.quota,
     }
 }
 

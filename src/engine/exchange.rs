@@ -1,6 +1,8 @@
 //! RENAME_EXCHANGE: two names swap what they stand for, in one step.
 
 use crate::ledger::Via;
+use crate::names::FileName;
+use crate::numbers::Ino;
 use crate::refusal::{Refusal, Rule};
 use crate::store::{Class, Node, NodeType};
 
@@ -19,28 +21,9 @@ impl Rename {
         a: Node,
         b: Node,
     ) -> Result<Option<Made>, Stop> {
-        for (dir, name, node, to, new_name) in [
-            (self.parent, &self.name, &a, self.new_parent, &self.new_name),
-            (self.new_parent, &self.new_name, &b, self.parent, &self.name),
-        ] {
-            let governed = matches!(turn.slot(dir, name)?, Slot::Record(_))
-                || turn.parked_by(dir, node)?.is_some();
-            if governed || node.class != Class::Plain {
-                let refusal = Refusal::new(
-                    Rule::Transition,
-                    format!("`{name}` is a record's name and cannot be exchanged"),
-                    "save or move the record by a plain rename",
-                );
-                return Err(Stop::kept(refusal, path_of(turn.txn, dir, name)?));
-            }
-            turn.require_new_lane(to, new_name, node.node_type)?;
-            turn.require_checked(node, to, new_name)?;
-            if node.node_type == NodeType::Directory {
-                require_not_below(turn, node.ino, to, name)?;
-                require_idle(turn, node, name)?;
-                require_not_filling(turn, node, name, to, new_name)?;
-            }
-        }
+        let (old, new) = ((self.parent, &self.name), (self.new_parent, &self.new_name));
+        require_exchangeable(turn, &a, old, new)?;
+        require_exchangeable(turn, &b, new, old)?;
         let (a_ino, b_ino) = (a.ino, b.ino);
         // Where only one of the names counts, its last event is what it stands for now.
         let counts = turn.counts_exchange(self.parent, &self.name, [&a, &b])?;
@@ -51,7 +34,6 @@ impl Rename {
         turn.txn.replace_entry(self.new_parent, &self.new_name, a.ino)?;
         let moves = |node: &Node| i32::from(node.node_type == NodeType::Directory);
         let shift = if self.parent == self.new_parent { 0 } else { moves(&b) - moves(&a) };
-        let (old, new) = ((self.parent, &self.name), (self.new_parent, &self.new_name));
         for (mut node, from, to) in [(a, old, new), (b, new, old)] {
             node.ctime = turn.now;
             turn.shift_name(&mut node, from, to)?;
@@ -83,4 +65,31 @@ impl Rename {
         }
         Ok(None)
     }
+}
+
+/// Refuses to bring `node`, to its new name by an exchange.
+fn require_exchangeable(
+    turn: &mut Turn<'_>,
+    node: &Node,
+    (dir, name): (Ino, &FileName),
+    (to, new_name): (Ino, &FileName),
+) -> Result<(), Stop> {
+    let governed =
+        matches!(turn.slot(dir, name)?, Slot::Record(_)) || turn.parked_by(dir, node)?.is_some();
+    if governed || node.class != Class::Plain {
+        let refusal = Refusal::new(
+            Rule::Transition,
+            format!("`{name}` is a record's name and cannot be exchanged"),
+            "save or move the record by a plain rename",
+        );
+        return Err(Stop::kept(refusal, path_of(turn.txn, dir, name)?));
+    }
+    turn.require_new_lane(to, new_name, node.node_type)?;
+    turn.require_checked(node, to, new_name)?;
+    if node.node_type == NodeType::Directory {
+        require_not_below(turn, node.ino, to, name)?;
+        require_idle(turn, node, name)?;
+        require_not_filling(turn, node, name, to, new_name)?;
+    }
+    Ok(())
 }

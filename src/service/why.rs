@@ -2,6 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::config::Config;
 use crate::engine::{Breach, Outlook, breach, flaw, path_of_backup, sees_refusal};
 use crate::names::{ShownPath, TreePath, printable};
 use crate::refusal::{Refusal, Rule, TextPlace};
@@ -110,33 +111,64 @@ pub(super) fn why(
             let rows = refusals(read, limit, caller, &of_all)?;
             return Ok(WhyReport { about: None, rows: to_all.into_iter().chain(rows).collect() });
         };
-        let (mut about, mut rows) = (None, Vec::new());
         let found = find(read, &config, part, what);
-        // What is wrong with it may quote it.
-        let may_read = match &found {
-            Ok(Found::Record(found)) if found.path.is_none() => {
-                may_read_parked((service, read), caller, &found.record)?
+        let now = how_it_stands((service, read, &config), caller, what, found.as_ref().ok())?;
+        let Standing { about, mut rows, may_read, .. } = now;
+        let wanted = |row: &RefusalRow| is_about(row, now.path.as_ref(), now.id.as_deref());
+        rows.extend(refusals(read, limit.saturating_sub(rows.len()), caller, &wanted)?);
+        match found {
+            Err(failure) if rows.is_empty() => Err(failure),
+            Ok(Found::Record(_) | Found::Draft(..)) if rows.is_empty() && !may_read => {
+                let not_theirs = |path| not_theirs(caller, &path);
+                Err(now.path.map_or_else(|| not_the_past(caller), not_theirs))
             }
-            Ok(found) => match found.path() {
-                Some(path) => may_read((service, read), caller, path)?,
-                None => true,
-            },
-            Err(_) => true,
-        };
-        let (path, id) = match &found {
-            Ok(Found::Record(found)) if !may_read => {
-                (found.path.clone(), Some(found.record.id.to_string()))
-            }
-            Ok(Found::Draft(path, ..)) if !may_read => (Some(path.clone()), None),
-            Ok(Found::Record(found)) => {
-                about = Outlook::of(
-                    read,
-                    &config,
-                    &found.record,
-                    (service.engine.now(), service.engine.ends()),
-                )?;
-                let flaw = match flaw(read, &config, &found.record, caller.role)? {
-                    None => breach(read, &config, &found.record)?.map(Breach::told),
+            _ => Ok(WhyReport { about, rows: to_all.into_iter().chain(rows).collect() }),
+        }
+    })
+}
+
+/// What is wrong now with what was asked about, and by what its refusals are known.
+#[derive(Default)]
+struct Standing {
+    about: Option<Outlook>,
+    rows: Vec<WhyRow>,
+    path: Option<TreePath>,
+    id: Option<String>,
+    /// Whether the caller may read it: what is wrong with it may quote it.
+    may_read: bool,
+}
+
+/// How it stands with what was found by `what`. Of what was not found only the name is known: what was refused
+/// may not be there.
+fn how_it_stands(
+    (service, read, config): (&Service, &dyn Read, &Config),
+    caller: &Caller,
+    what: &str,
+    found: Option<&Found>,
+) -> Result<Standing, Failure> {
+    let part = &caller.part;
+    let Some(found) = found else {
+        let (path, id) = (part.path(what).ok(), Some(what.to_owned()));
+        return Ok(Standing { path, id, may_read: true, ..Standing::default() });
+    };
+    let may_read = match found {
+        Found::Record(found) if found.path.is_none() => {
+            may_read_parked((service, read), caller, &found.record)?
+        }
+        found => match found.path() {
+            Some(path) => may_read((service, read), caller, path)?,
+            None => true,
+        },
+    };
+    let mut now = Standing { path: found.path().cloned(), may_read, ..Standing::default() };
+    match found {
+        Found::Record(found) => {
+            now.id = Some(found.record.id.to_string());
+            if may_read {
+                let (time, ends) = (service.engine.now(), service.engine.ends());
+                now.about = Outlook::of(read, config, &found.record, (time, ends))?;
+                let flaw = match flaw(read, config, &found.record, caller.role)? {
+                    None => breach(read, config, &found.record)?.map(Breach::told),
                     flaw => flaw,
                 };
                 // A parked one lies where its backup does.
@@ -145,39 +177,27 @@ pub(super) fn why(
                     None => path_of_backup(read, &found.record)?.filter(|path| part.has(path)),
                 };
                 let lies = lies.map(|path| part.show(&path)).unwrap_or_default();
-                rows.extend(flaw.map(|flaw| wrong_now(lies, Some(&flaw.into()))));
-                (found.path.clone(), Some(found.record.id.to_string()))
+                now.rows.extend(flaw.map(|flaw| wrong_now(lies, Some(&flaw.into()))));
             }
-            Ok(Found::Draft(path, _, draft)) => {
-                rows.push(wrong_now(part.show(path), draft.why.as_ref()));
-                (Some(path.clone()), None)
-            }
-            Ok(Found::Node(path, node)) => {
-                let misnamed = misnamed::told(read, &config, (path, node))?;
-                rows.extend(misnamed.map(|why| wrong_now(part.show(path), Some(&why.into()))));
-                (Some(path.clone()), None)
-            }
-            // What was refused may not be there.
-            Err(_) => (part.path(what).ok(), Some(what.clone())),
-        };
-        let wanted = |row: &RefusalRow| {
-            let same = path.as_ref().is_some_and(|path| path.to_bytes() == row.path);
-            let name = row.path.rsplit(|&b| b == b'/').next().unwrap_or_default();
-            let of_id = id.as_ref().is_some_and(|id| {
-                name.strip_prefix(id.as_bytes())
-                    .is_some_and(|rest| rest.is_empty() || rest.starts_with(b"."))
-            });
-            same || of_id
-        };
-        rows.extend(refusals(read, limit.saturating_sub(rows.len()), caller, &wanted)?);
-        match found {
-            Err(failure) if rows.is_empty() => Err(failure),
-            Ok(Found::Record(_) | Found::Draft(..)) if rows.is_empty() && !may_read => {
-                Err(path.map_or_else(|| not_the_past(caller), |path| not_theirs(caller, &path)))
-            }
-            _ => Ok(WhyReport { about, rows: to_all.into_iter().chain(rows).collect() }),
         }
-    })
+        Found::Draft(path, _, draft) if may_read => {
+            now.rows.push(wrong_now(part.show(path), draft.why.as_ref()));
+        }
+        Found::Draft(..) => {}
+        Found::Node(path, node) => {
+            let misnamed = misnamed::told(read, config, (path, node))?;
+            now.rows.extend(misnamed.map(|why| wrong_now(part.show(path), Some(&why.into()))));
+        }
+    }
+    Ok(now)
+}
+
+/// Whether a refusal is about this path, or about a file that is named after this id.
+fn is_about(row: &RefusalRow, path: Option<&TreePath>, id: Option<&str>) -> bool {
+    let name = row.path.rsplit(|&b| b == b'/').next().unwrap_or_default();
+    let rest = id.and_then(|id| name.strip_prefix(id.as_bytes()));
+    path.is_some_and(|path| path.to_bytes() == row.path)
+        || rest.is_some_and(|rest| rest.is_empty() || rest.starts_with(b"."))
 }
 
 /// The newest refusals in the caller's sight.

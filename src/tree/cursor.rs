@@ -77,6 +77,25 @@ impl<Key: Clone> Cursor<Key> {
     }
 }
 
+impl<Key: Ord> Cursor<Key> {
+    /// How many names were listed, if the reader has gone back to `cookie` and hears again of some.
+    pub fn listed_beyond(&self, cookie: u64) -> Option<usize> {
+        let goes_back = self.recent.last().is_some_and(|(last, _)| *last > cookie);
+        goes_back.then_some(self.recent.len())
+    }
+
+    /// The place of a name that follows the one at `at`, and whether it had it before. Where `again` names
+    /// are listed again each keeps its place, and one that came since among them has none.
+    pub fn place(&self, name: &Key, at: u64, again: Option<usize>) -> Option<(u64, bool)> {
+        let Some(listed) = again else { return Some(((at + 1).max(FIRST_COOKIE), false)) };
+        match self.recent[..listed].binary_search_by(|(_, known)| known.cmp(name)) {
+            Ok(index) => Some((self.recent[index].0, true)),
+            Err(index) if index < listed => None,
+            Err(_) => Some((self.recent.last().map_or(at, |(last, _)| *last) + 1, false)),
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

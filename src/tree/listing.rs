@@ -63,10 +63,7 @@ impl WorkTree {
         }
         let (mut at, after) = cursor.start(cookie);
         let mut skip = cookie.saturating_sub(at);
-        // Who went back hears again of the names that were listed, each at the place that it had; not of
-        // those that came since, which have none.
-        let listed = cursor.recent.len();
-        let goes_back = cursor.recent.last().is_some_and(|(last, _)| *last > cookie);
+        let again = cursor.listed_beyond(cookie);
         let listed = self.read(|read| {
             let mut full = false;
             let mut each = |name: FileName, kind: NodeKind, attr: Attr| {
@@ -74,23 +71,14 @@ impl WorkTree {
                 if self.is_at_root(caller, (dir, &name)) {
                     return true;
                 }
-                let known = match goes_back {
-                    true => cursor.recent[..listed].binary_search_by(|(_, known)| known.cmp(&name)),
-                    false => Err(listed),
-                };
-                at = match known {
-                    Ok(index) => cursor.recent[index].0,
-                    Err(index) if index < listed => return true,
-                    Err(_) if goes_back => cursor.recent.last().map_or(at, |(last, _)| *last) + 1,
-                    Err(_) if at < FIRST_COOKIE => FIRST_COOKIE,
-                    Err(_) => at + 1,
-                };
+                let Some((place, had_it)) = cursor.place(&name, at, again) else { return true };
+                at = place;
                 if skip > 0 {
                     skip -= 1;
                     return true;
                 }
                 full = !emit(DirEntry { name: name.as_bytes().to_vec(), attr, cookie: at, ttl });
-                if !full && known.is_err() {
+                if !full && !had_it {
                     cursor.recent.push((at, name));
                 }
                 !full

@@ -99,6 +99,11 @@ pub(super) fn serve(
         return await_private_end(shared, &ended, lines);
     }
     drop(working);
+    hold(shared, &mount, ended, lines)
+}
+
+/// Keeps what a client holds until that, or the mount, has ended; tells the client of the mount's end.
+fn hold(shared: &Shared, mount: &Mount, ended: OwnedFd, lines: &mut Lines) -> io::Result<()> {
     loop {
         // The connections of a daemon that ends are shut: then only the mount's end is waited for.
         let stopping = shared.stopping.load(Ordering::SeqCst);
@@ -114,7 +119,7 @@ pub(super) fn serve(
         }
         drop(ended);
         // One that was only told to end hears that it is done.
-        return leave(shared, &mount, || came.and_then(|_| lines.send(&Answer::Ended)));
+        return leave(shared, mount, || came.and_then(|_| lines.send(&Answer::Ended)));
     }
 }
 

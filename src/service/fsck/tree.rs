@@ -171,6 +171,16 @@ fn entries(read: &dyn Read, nodes: &mut Nodes, check: &mut Check<'_>) -> Result<
         check.problem(thing, format!("is noted as a further one of node {}, and is not", ino.0));
     }
     check.report.entries = count;
+    knows_its_place(read, nodes, directories, check)
+}
+
+/// Every directory knows by which name it lies in which other one.
+fn knows_its_place(
+    read: &dyn Read,
+    nodes: &Nodes,
+    directories: Vec<(Ino, FileName, Ino)>,
+    check: &mut Check<'_>,
+) -> Result<(), Failure> {
     for (parent, name, ino) in directories {
         let said = nodes.get(ino).map(|seen| seen.node.parent);
         if said != Some(parent) {

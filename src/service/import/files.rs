@@ -8,7 +8,7 @@ use std::io::Read as _;
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
 
-use crate::engine::{Placed, PutContent, Text};
+use crate::engine::{Placed, Put, PutContent, Text};
 use crate::names::FileName;
 use crate::numbers::Ino;
 use crate::refusal::{Refusal, Rule};
@@ -45,6 +45,25 @@ struct FilePlace {
     named: Option<Named>,
 }
 
+/// The files that are being taken, and what has come of them.
+struct Taking<'t, 'p> {
+    report: &'t mut ImportReport,
+    pace: &'t mut Pace<'p>,
+    flow: Flow<'t, About>,
+    outcome: Outcome,
+    done: u64,
+    total: u64,
+}
+
+impl Taking<'_, '_> {
+    fn unreadable(&mut self, about: &About, why: String) {
+        self.report.unreadable.push(Unreadable { path: (&about.path).into(), why });
+    }
+}
+
+/// A further name of a file.
+type Further<'f> = (&'f FoundDir, &'f FileName, &'f Meta);
+
 impl FilePlace {
     fn is_record_like(&self, name: &FileName) -> bool {
         self.named.as_ref().is_some_and(|named| named.is_record_like(name))
@@ -64,69 +83,101 @@ impl Import<'_> {
         report: &mut ImportReport,
         pace: &mut Pace<'_>,
     ) -> Result<(), Failure> {
-        let total = report.files;
-        let (mut flow, mut outcome) = (Flow::new(self.service, self.caller), Outcome::default());
-        let (mut done, mut further) = (0, Vec::new());
+        let (total, flow) = (report.files, Flow::new(self.service, self.caller));
+        let mut taking = Taking { report, pace, flow, outcome: Outcome::default(), done: 0, total };
+        let further = self.first_names(found, made, &mut taking)?;
+        self.finish(&mut taking);
+        self.further_names(further, made, &mut taking)?;
+        self.finish(&mut taking);
+        match taking.outcome.failed {
+            Some(refusal) => Err(refusal.into()),
+            None => self.source.lacking().map_or(Ok(()), |failure| Err(failure.clone())),
+        }
+    }
+
+    /// Takes each file by the first of its names that is met, and gives the others.
+    fn first_names<'f>(
+        &self,
+        found: &'f [FoundDir],
+        made: &Made,
+        taking: &mut Taking<'_, '_>,
+    ) -> Result<Vec<Further<'f>>, Failure> {
+        let mut further = Vec::new();
         for dir in found {
-            if pace.is_over() || self.is_off(&outcome) {
+            if taking.pace.is_over() || self.is_off(&taking.outcome) {
                 break;
             }
-            let Some(place) = self.place(dir, made, report)? else { continue };
+            let Some(place) = self.place(dir, made, taking.report)? else { continue };
             let links = dir.links.iter().map(|(name, meta, target)| (name, meta, Some(target)));
             let files = dir.files.iter().map(|(name, meta)| (name, meta, None));
             for (name, meta, link) in files.chain(links) {
-                if !pace.goes_on(done, total, "files") || self.is_off(&outcome) {
+                if !self.goes_on(taking) {
                     break;
                 }
-                done += 1;
+                taking.done += 1;
                 let about = About { path: dir.path.join(name.clone()), ..About::default() };
                 if let Some(target) = link {
                     let content = PutContent::Symlink(target.clone());
-                    let put = self.put(place.parent, name, meta, content);
-                    flow.put(about, put, 0, &mut |answer| {
-                        self.answered(answer, report, &mut outcome);
-                    });
+                    self.send(about, self.put(place.parent, name, meta, content), 0, taking);
                     continue;
                 }
                 // A record has one name.
                 let shared = meta.shared.filter(|_| !place.is_record_like(name));
-                if shared.is_some_and(|inode| !outcome.met.insert(inode)) {
+                if shared.is_some_and(|inode| !taking.outcome.met.insert(inode)) {
                     further.push((dir, name, meta));
                     continue;
                 }
                 let about = About { shared, misnamed: place.misnamed(name), ..about };
-                self.file((&place, name, meta), about, &mut flow, (report, &mut outcome, pace));
+                self.file((&place, name, meta), about, taking);
             }
         }
-        flow.finish(&mut |answer| self.answered(answer, report, &mut outcome));
+        Ok(further)
+    }
+
+    /// Gives files that were taken their further names.
+    fn further_names(
+        &self,
+        further: Vec<Further<'_>>,
+        made: &Made,
+        taking: &mut Taking<'_, '_>,
+    ) -> Result<(), Failure> {
         for (dir, name, meta) in further {
-            if !pace.goes_on(done, total, "files") || self.is_off(&outcome) {
+            if !self.goes_on(taking) {
                 break;
             }
-            let Some(place) = self.place(dir, made, report)? else { continue };
+            let Some(place) = self.place(dir, made, taking.report)? else { continue };
             let about = About { path: dir.path.join(name.clone()), ..About::default() };
             // Unless the name has another file by now.
             let inode = shared(&place.from, name).filter(|inode| meta.shared == Some(*inode));
-            let first = inode.and_then(|inode| outcome.first.get(&inode).copied());
+            let first = inode.and_then(|inode| taking.outcome.first.get(&inode).copied());
             let there = self.service.read(|read| Ok(read.lookup(place.parent, name)?))?;
             match first.filter(|first| there.is_none_or(|there| there.ino == *first)) {
                 Some(first) => {
                     let put = self.put(place.parent, name, meta, PutContent::Name(first));
-                    flow.put(about, put, 0, &mut |answer| {
-                        self.answered(answer, report, &mut outcome);
-                    });
+                    self.send(about, put, 0, taking);
                 }
                 // The first was not taken, or something else is here already.
-                None => {
-                    self.file((&place, name, meta), about, &mut flow, (report, &mut outcome, pace));
-                }
+                None => self.file((&place, name, meta), about, taking),
             }
         }
-        flow.finish(&mut |answer| self.answered(answer, report, &mut outcome));
-        match outcome.failed {
-            Some(refusal) => Err(refusal.into()),
-            None => self.source.lacking().map_or(Ok(()), |failure| Err(failure.clone())),
-        }
+        Ok(())
+    }
+
+    /// Sends a change on its way, and notes what was answered meanwhile.
+    fn send(&self, about: About, put: Put, bytes: usize, taking: &mut Taking<'_, '_>) {
+        let Taking { report, flow, outcome, .. } = taking;
+        flow.put(about, put, bytes, &mut |answer| self.answered(answer, report, outcome));
+    }
+
+    /// Waits for the answers to all that was sent.
+    fn finish(&self, taking: &mut Taking<'_, '_>) {
+        let Taking { report, flow, outcome, .. } = taking;
+        flow.finish(&mut |answer| self.answered(answer, report, outcome));
+    }
+
+    /// Whether one more file is taken.
+    fn goes_on(&self, taking: &mut Taking<'_, '_>) -> bool {
+        taking.pace.goes_on(taking.done, taking.total, "files") && !self.is_off(&taking.outcome)
     }
 
     /// Whether the rest is not taken.
@@ -158,30 +209,25 @@ impl Import<'_> {
         &self,
         (place, name, meta): (&FilePlace, &FileName, &Meta),
         about: About,
-        flow: &mut Flow<'_, About>,
-        (report, outcome, pace): (&mut ImportReport, &mut Outcome, &mut Pace<'_>),
+        taking: &mut Taking<'_, '_>,
     ) {
         let why = match self.content(place, name, meta) {
             Ok((content, bytes, xattrs)) => {
                 let put = self.put(place.parent, name, meta, content);
-                return flow.put(About { xattrs, ..about }, put, bytes, &mut |answer| {
-                    self.answered(answer, report, outcome);
-                });
+                return self.send(About { xattrs, ..about }, put, bytes, taking);
             }
-            Err(Kept::Big) => match self.big(place, name, meta, pace) {
-                Ok((placed, xattrs)) => {
-                    let about = About { xattrs, ..about };
-                    return self.answered((about, Ok(placed)), report, outcome);
-                }
-                Err(big::Why::Refused(refusal)) => {
-                    return self.answered((about, Err(refusal)), report, outcome);
-                }
-                Err(big::Why::Interrupted) => return,
-                Err(big::Why::Unreadable(why)) => why,
-            },
+            Err(Kept::Big) => {
+                let (about, placed) = match self.big(place, name, meta, taking.pace) {
+                    Ok((placed, xattrs)) => (About { xattrs, ..about }, Ok(placed)),
+                    Err(big::Why::Refused(refusal)) => (about, Err(refusal)),
+                    Err(big::Why::Interrupted) => return,
+                    Err(big::Why::Unreadable(why)) => return taking.unreadable(&about, why),
+                };
+                return self.answered((about, placed), taking.report, &mut taking.outcome);
+            }
             Err(Kept::Unreadable(why)) => why,
         };
-        report.unreadable.push(Unreadable { path: (&about.path).into(), why });
+        taking.unreadable(&about, why);
     }
 
     /// A file's content, parsed here where it will be a record: the writer must not wait for it.
