@@ -262,11 +262,11 @@ pub const KEPT_DIRS_MAX: usize = 1 << 16;
 
 /// So many files of which kernels may hold old pages are noted before those are looked for of which they hold
 /// nothing any more: tens of KiB.
-pub const STALE_LOOKED_AT_MIN: usize = 1024;
+pub const OLD_PAGES_LOOKED_AT_MIN: usize = 1024;
 
 /// So long after a file was opened whose pages a kernel must drop for it they may still be there: it drops them
 /// when the thread that opened it runs. Who opens it meanwhile drops them, too.
-pub const STALE_PAGES_GO_WITHIN: Duration = Duration::from_secs(1);
+pub const OLD_PAGES_GO_WITHIN: Duration = Duration::from_secs(1);
 
 /// So many directories of `.workfs/history/` have numbers before those are looked for that no kernel knows any more:
 /// some hundred bytes each.

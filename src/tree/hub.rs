@@ -22,10 +22,10 @@ use super::handles::{OpenCounts, Unread};
 use super::hold::Holds;
 use super::kept_listing::KeptListings;
 use super::moved_away::MovedAway;
+use super::old_pages::OldPages;
 use super::parted::Parted;
 use super::ready::Nexts;
 use super::seen::Seen;
-use super::stale::Stale;
 use super::told::{At, Going, Stage};
 use super::touched::{Touch, Touched, Touches};
 use super::unborn::Unborn;
@@ -93,7 +93,7 @@ pub struct Hub {
     pub(super) busy: Arc<Busy>,
     pub(super) seen: Arc<Seen>,
     pub(super) unborn: Arc<Unborn>,
-    stale: Mutex<Stale>,
+    old_pages: Mutex<OldPages>,
     pub(super) touches: Touches,
     moved_away: MovedAway,
     pub(super) absent: Absent,
@@ -190,7 +190,7 @@ impl Hub {
         self.parted.note(&self.members(), self.identity(id), id);
         Arc::make_mut(&mut *self.members.write()).retain(|member| member.mount.id() != id);
         self.identities.write().remove(&id);
-        self.stale.lock().remove_mount(id);
+        self.old_pages.lock().remove_mount(id);
         self.kept_listings.remove_mount(id);
     }
 
@@ -209,24 +209,24 @@ impl Hub {
 
     /// Whether this mount's kernel may hold pages of a file that another mount changed, or of a write
     /// that was refused: then they must go when it is opened. Asked for who opens it, since they go by that.
-    pub(super) fn takes_stale(&self, mount: MountId, ino: Ino) -> bool {
-        self.stale.lock().take(mount, ino, std::time::Instant::now)
+    pub(super) fn takes_old_pages(&self, mount: MountId, ino: Ino) -> bool {
+        self.old_pages.lock().take(mount, ino, std::time::Instant::now)
     }
 
     /// Notes that all mounts but the one that changed it may hold old pages of a file.
-    fn note_stale(&self, effects: &[(Origin, Effect)]) {
+    fn note_old_pages(&self, effects: &[(Origin, Effect)]) {
         let members = self.members();
         for (origin, effect) in effects {
             let Effect::Data(ino) = effect else { continue };
             let others = members.iter().filter(|member| member.hears_of(Some(*origin)));
             let others = others.map(|member| &member.mount).filter(|mount| mount.knows(*ino));
-            others.for_each(|mount| self.add_stale(mount.id(), *ino));
+            others.for_each(|mount| self.add_old_pages(mount.id(), *ino));
         }
     }
 
     /// The same of one mount. What its kernel has let go of since, it has no pages of.
-    fn add_stale(&self, mount: MountId, ino: Ino) {
-        self.stale.lock().add(mount, ino, |mount, ino| self.knows_in(mount, ino));
+    fn add_old_pages(&self, mount: MountId, ino: Ino) {
+        self.old_pages.lock().add(mount, ino, |mount, ino| self.knows_in(mount, ino));
     }
 
     /// Whether any kernel may hold anything of an inode.
@@ -250,7 +250,7 @@ impl Hub {
         let hub = Arc::clone(self);
         Reply::new(move |written| {
             if written.is_err() {
-                hub.add_stale(mount, ino);
+                hub.add_old_pages(mount, ino);
             }
             reply.send(written);
         })
@@ -393,7 +393,7 @@ impl Audience for Hub {
     }
 
     fn make_forget(&self, effects: &[(Origin, Effect)]) {
-        self.note_stale(effects);
+        self.note_old_pages(effects);
         let forgotten = self.forgotten(effects);
         for member in &*self.members() {
             member.mount.invalidate(member.must_forget(&forgotten));
@@ -416,7 +416,7 @@ impl Audience for Hub {
         }
         let silent = Silent { _mounts: mounts };
         // Not before: a reader would use the mark up, and fill its pages from what is old.
-        self.note_stale(effects);
+        self.note_old_pages(effects);
         Box::new(silent)
     }
 

@@ -31,12 +31,12 @@ mod lineage;
 mod listing;
 mod lookup;
 mod moved_away;
+mod old_pages;
 mod open;
 mod overtaken;
 mod parted;
 mod pins;
 mod plain_save;
-mod quota;
 mod read;
 mod ready;
 mod release;
@@ -45,8 +45,8 @@ mod seen;
 mod set_attr;
 mod sizes;
 mod staged;
-mod stale;
 mod start;
+mod statfs;
 mod taken;
 mod told;
 mod touched;
@@ -74,7 +74,6 @@ pub use touched::{Touch, Touched};
 pub use txn::TxnTree;
 
 use crate::engine::{Command, Engine};
-use crate::limits::NAME_BYTES_MAX;
 use crate::names::{FileName, NameError};
 use crate::numbers::{Ino, UnixNanos};
 use crate::refusal::{Door, Refusal, Rule};
@@ -292,23 +291,7 @@ impl Tree for WorkTree {
     }
 
     fn statfs(&self, ino: Ino) -> Answer<FsStat> {
-        let store = self.engine.readers().path().to_owned();
-        let below = rustix::fs::statvfs(&store).map_err(|error| Errno(error.raw_os_error()))?;
-        let usage = self.read(|read| read.usage())?;
-        // The store keeps what was removed, for what comes next.
-        let kept = usage.free_bytes / below.f_frsize.max(1);
-        let free = below.f_bavail.saturating_add(kept);
-        let whole = FsStat {
-            block_size: u32::try_from(below.f_frsize).unwrap_or(4096),
-            blocks: below.f_blocks,
-            blocks_free: below.f_bfree.saturating_add(kept),
-            blocks_available: free,
-            files: usage.nodes.saturating_add(free),
-            files_free: free,
-            name_max: NAME_BYTES_MAX as u32,
-        };
-        let quota = self.read(|read| quota::of(read, &self.engine.config(), ino))?;
-        Ok(quota.map_or(whole, |quota| quota.share(whole)))
+        self.room_at(ino)
     }
 
     fn getxattr(&self, _: &Caller, ino: Ino, name: &OsStr) -> Answer<Vec<u8>> {

@@ -129,7 +129,7 @@ impl WorkTree {
     pub(super) fn caching(&self, caller: &Caller, ino: Ino, kept: Caching) -> Caching {
         match kept {
             Caching::KeepCache | Caching::KeepCacheUnflushed
-                if self.hub.takes_stale(caller.mount, ino) =>
+                if self.hub.takes_old_pages(caller.mount, ino) =>
             {
                 Caching::Cached
             }
