@@ -1,7 +1,7 @@
 //! Doing something with the rights of another user: what that user may not do is not done.
 //!
-//! What must stay true: only a thread that ends with it changes its user. Deliberately not here: whose rights
-//! something needs.
+//! What must stay true: the user is changed only of a thread that ends with it. Deliberately not
+//! here: whose rights something needs.
 
 use std::io;
 use std::thread::{Builder, scope};

@@ -1,6 +1,7 @@
 //! Asking a file system that may not answer.
 //!
-//! What must stay true: whoever asks goes on after his time, whatever becomes of the question.
+//! What must stay true: whoever asks goes on when his time is over, whatever becomes of the
+//! question.
 
 use std::io;
 use std::thread;

@@ -1,7 +1,8 @@
 //! A directory on which one process at a time works.
 //!
-//! What must stay true: it is a convention of ours, and no right: who holds one for longer than we wait, or where
-//! nobody can, keeps nobody from anything. Deliberately not here: what is done meanwhile.
+//! What must stay true: it is a convention of ours, and no right: one that is held for longer than
+//! we wait, or that cannot be held at all, keeps nobody from anything. Deliberately not here: what
+//! is done meanwhile.
 
 use std::fs::File;
 use std::time::{Duration, Instant};

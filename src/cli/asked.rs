@@ -1,7 +1,8 @@
 //! What a new mount is to be: said by flags, by `-o` and by the environment.
 //!
-//! What must stay true: what stands on the command line, either way, wins over the environment; where
-//! both ways say something, they say the same. Deliberately not here: what the options mean (`daemon`).
+//! What must stay true: what stands on the command line, either way, wins over the environment;
+//! flags and `-o` may both say a thing, if they say the same. Deliberately not here: what the
+//! options mean (`daemon`).
 
 use std::fmt::Display;
 use std::path::Path;

@@ -1,4 +1,4 @@
-//! Whoever reads what is printed.
+//! Whether somebody still reads what is printed.
 
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::io::Errno;

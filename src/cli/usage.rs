@@ -1,7 +1,7 @@
 //! Reading the command line; what is wrong with it is told as every other failure is.
 //!
-//! What must stay true: `--json` and `--color` hold for that, too, though the line that has them
-//! could not be read. Deliberately not here: what the options are (each command's file).
+//! What must stay true: `--json` and `--color` hold for that message, too, although the line that
+//! has them could not be read. Deliberately not here: what the options are (each command's file).
 
 use std::ffi::{OsStr, OsString};
 use std::io::Write as _;

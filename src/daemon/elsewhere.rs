@@ -1,5 +1,5 @@
-//! Whether a path is for a daemon what it is for who asks it: each may be in a name space of mounts, or below a
-//! root directory, of its own, as in a mount that `exec` made.
+//! Whether a path means the same to a daemon as to who asks it: each may be in a name space of
+//! mounts, or below a root directory, of its own, as in a mount that `exec` made.
 //!
 //! Deliberately not here: which paths a daemon is asked about (`service`).
 

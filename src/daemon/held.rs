@@ -1,8 +1,8 @@
 //! How long a store that another process has is waited for.
 //!
-//! What must stay true: of a daemon that begins or ends nobody is told to end it, however slow the disk: it listens,
-//! or lets go, in the end. Who holds a store otherwise may keep it for long, and is waited for for a moment.
-//! Deliberately not here: the lock itself (`store::sqlite`).
+//! What must stay true: nobody is told to end a daemon that is just beginning or ending, however
+//! slow the disk: it will listen, or let go. Whoever holds a store otherwise may keep it for long,
+//! and is waited for only a moment. Deliberately not here: the lock itself (`store::sqlite`).
 
 use std::time::Instant;
 

@@ -1,9 +1,9 @@
 //! The way to a mount in a name space that the daemon is not in: by the process that made it there.
 //!
-//! What must stay true: it keeps neither the mount nor its name space, which end with their last process,
-//! and leads nowhere once that process has ended, whoever has its number then. It is only had where the
-//! daemon's threads have the same numbers for the mount's kernel: by them the tree knows who tells watchers.
-//! Deliberately not here: what is done by it (`nudge`).
+//! What must stay true: it keeps neither the mount nor its name space alive, which end with their
+//! last process, and it leads nowhere once that process has ended, whoever has its number then.
+//! There is one only where the mount's kernel knows the daemon's threads by the same numbers: by
+//! them the tree knows who tells watchers. Deliberately not here: what is done by it (`nudge`).
 
 use std::os::fd::{AsRawFd as _, OwnedFd};
 use std::path::{Path, PathBuf};

@@ -1,14 +1,20 @@
 //! The waiting room: clients that wait for a record to claim, without a thread each.
 //!
 //! One thread holds all their connections and sees when one is gone or its time is over; a few
-//! others make the claims. What must stay true: each waits at its place in the engine's line while
-//! it is tried, so that no record becomes ready unheard; who is woken and takes nothing, since it needs
-//! it no more, may not or cannot, passes the wake-up on; nobody is waited for to take its answer: who does
-//! not is as one that is gone; one from whom something in the way keeps all
-//! that is ready waits on, and is not tried again before it is woken; a record that was claimed for a
-//! client which is gone by then, or goes without having read that it has it, is given back, also when the room
-//! ends, which makes no claim that was not begun; who is asked for at
-//! each try is what the register says then, also of an agent that has gone from it meanwhile.
+//! others make the claims.
+//!
+//! What must stay true:
+//! - Each client waits at its place in the engine's line while its claim is tried, so that no
+//!   record becomes ready unheard. One that is woken and takes nothing (it needs it no more, may
+//!   not, or cannot) passes the wake-up on.
+//! - One that finds something in the way of all that is ready waits on, and is not tried again
+//!   before it is woken.
+//! - Nobody is waited for to take its answer: who does not take it counts as gone.
+//! - A record that was claimed for a client which is gone by then, or goes without having read that
+//!   it has it, is given back. So it is when the room ends, which begins no claim any more.
+//! - For whom a claim is made the register says at each try, also of an agent that has gone from it
+//!   meanwhile.
+//!
 //! Deliberately not here: which record is claimed (`service`).
 
 mod jobs;

@@ -1,9 +1,9 @@
 //! Serving the control socket: a thread a connection, at most so many (`places`).
 //!
-//! What must stay true: only root, the daemon's user and the store's owner are served, and users who
-//! are bound to agents, as these; a client
-//! that is gone, silent or slow holds a thread for a bounded time and nothing else. Deliberately
-//! not here: the form of what is said (`wire`), and what the commands do (`service`).
+//! What must stay true: served are only root, the daemon's user, the store's owner, and users who
+//! are bound to agents, as these agents; a client that is gone, silent or slow holds a thread for a
+//! bounded time and nothing else. Deliberately not here: the form of what is said (`wire`), and
+//! what the commands do (`service`).
 
 mod mounting;
 

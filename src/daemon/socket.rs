@@ -1,9 +1,9 @@
 //! The control socket: binding it, connecting to it, and who is at the other end.
 //!
-//! What must stay true: it is its owner's alone (0600) from the moment it exists, unless users are
-//! bound to agents, or the store's file is another's, who come to it, too; paths of any length work; connecting ends, whatever the other
-//! side does. Deliberately not here: what is
-//! said over it (`wire`).
+//! What must stay true: it is its owner's alone (0600) from the moment it exists, unless others are
+//! to come to it, too: users who are bound to agents, or the user who has the store's file; paths
+//! of any length work; connecting ends, whatever the other side does. Deliberately not here: what
+//! is said over it (`wire`).
 
 use std::io;
 use std::os::fd::{AsRawFd, OwnedFd};

@@ -1,7 +1,8 @@
 //! The descriptors that the daemon keeps for those who use its mounts.
 //!
-//! What must stay true: whoever is refused for want of descriptors asked at the socket, and hears so; in a mount
-//! files are read however many wait there. Deliberately not here: how many places there are (`places`).
+//! What must stay true: only those who ask at the socket are refused for want of descriptors, and
+//! they are told so; in a mount files can be read however many wait at the socket. Deliberately not
+//! here: how many places there are (`places`).
 
 use std::io;
 use std::os::fd::AsRawFd;

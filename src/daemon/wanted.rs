@@ -1,7 +1,7 @@
 //! What a mount is asked to be: for whom, and which part of the tree.
 //!
-//! What must stay true: what is refused here no daemon would mount. Deliberately not here: mounting
-//! (`mounts`), and the rest of the options (`options`).
+//! What must stay true: only what no daemon would mount is refused here. Deliberately not here:
+//! mounting (`mounts`), and the rest of the options (`options`).
 
 use std::path::Path;
 

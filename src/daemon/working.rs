@@ -1,6 +1,7 @@
 //! Requests that the daemon's end waits for, and whether it may end because none is left.
 //!
-//! What must stay true: of a request that begins and an end that is near at least one hears of the other.
+//! What must stay true: where a request begins while the daemon is about to end, at least one of
+//! the two hears of the other.
 
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 

@@ -1,9 +1,10 @@
-//! Making records' rows anew where other rules made them, as after another layout: what their texts say
-//! about their turn and of others, whether a lease runs, and whether they are flagged.
+//! Making records' rows anew when the rules that made them have changed, as after another layout:
+//! what the texts say about when records are ready and what they wait for, whether a lease runs,
+//! and whether they are flagged.
 //!
-//! What must stay true: it changes no text and no place, makes no event but that a flag ends (`mended`), and
-//! doing it again changes nothing; a lease that runs goes on as it was made, and is no longer for it. Deliberately not here: which
-//! rules hold (`rules`).
+//! What must stay true: it changes no text and no place, and the only event is that a flag ends
+//! (`mended`); doing it again changes nothing; a lease that runs goes on as it was made, and gets
+//! no longer. Deliberately not here: which rules hold (`rules`).
 
 use crate::names::TreePath;
 use crate::numbers::RecordKey;

@@ -1,12 +1,13 @@
-//! The announcer: says what was committed; of many moves at once while the desk makes the next ones.
+//! The announcer: tells of what was committed. Where a batch has many moves, it does so on a thread
+//! of its own while the desk makes the next changes.
 //!
-//! To answer sixteen who wait costs as much as a sixth of their claims. One thread wakes them all, and
-//! nobody goes by what was answered before but they: that is why another one may, and why only moves
-//! ([`super::Terms::is_told_apart`]).
+//! To answer sixteen callers costs as much as a sixth of their claims. Nobody but those callers
+//! goes by what they are answered: that is why another thread may answer them, and why only moves
+//! are told in this way ([`super::Terms::is_told_apart`]).
 //!
-//! What must stay true: kernels forget before a caller is answered, callers are answered before who waits
-//! for events is woken, and all of one batch comes before all of the next. Deliberately not here: what the
-//! desk notes for itself.
+//! What must stay true: kernels forget before a caller is answered; callers are answered before
+//! those are woken who wait for events; all of one batch comes before all of the next. Deliberately
+//! not here: what the desk notes for itself.
 
 use std::sync::Arc;
 use std::thread;

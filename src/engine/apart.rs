@@ -1,9 +1,11 @@
-//! A file of its own for a record's new version, where somebody has mapped the version before, or may have.
+//! A file of its own for a record's new version, where somebody has mapped the version before, or
+//! may have.
 //!
-//! A kernel keeps one set of pages, and one size, for an inode: two that have mapped it at different versions
-//! would be shown pages of both, and one that touches a page beyond the size is killed. What must stay true: the
-//! name, the attributes and the record are what they were; who has the old file open keeps it, and its size.
-//! Deliberately not here: who has mapped what (the audience knows).
+//! A kernel keeps one set of pages, and one size, for an inode. Two programs that have mapped it at
+//! different versions would be shown pages of both, and one that touches a page beyond the size
+//! would be killed. What must stay true: the name, the attributes and the record are what they
+//! were; whoever has the old file open keeps it, and its size. Deliberately not here: who has
+//! mapped what (the audience knows).
 
 use crate::numbers::{Ino, RecordKey};
 use crate::store::{NewNode, Node, Record, Standing, StoreError};

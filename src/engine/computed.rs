@@ -1,8 +1,8 @@
-//! Names under which the tree shows something of its own: nothing new is stored under them, by whatever
-//! command, since what is stored would hide it.
+//! Names under which the tree shows something of its own. No command stores anything new under
+//! them: what is stored would hide what is shown.
 //!
-//! Deliberately not here: what is shown (`tree/computed`), and the roots of mounts of a part, where it
-//! comes before what is stored.
+//! Deliberately not here: what is shown (`tree/computed`), and the roots of mounts of a part, where
+//! what is computed comes before what is stored.
 
 use std::sync::Arc;
 

@@ -1,8 +1,8 @@
-//! Drafts: record-like files whose text is no record, or is not to be judged yet.
+//! Drafts: record-like files whose text is no record, or is not judged yet.
 //!
-//! What must stay true: a draft keeps what was written to it, and the reason why it is none. What a
-//! program writes beside a record to rename it over that is judged by the rename. Deliberately not
-//! here: judging a text, and how a draft becomes a record (`save`).
+//! What must stay true: a draft keeps what was written to it, and the reason why it is no record.
+//! One that a program writes beside a record, to rename it over the record, is judged by that
+//! rename. Deliberately not here: judging a text, and how a draft becomes a record (`save`).
 
 use crate::kind::Kind;
 use crate::ledger::{EventName, Field, Payload};

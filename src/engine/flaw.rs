@@ -1,11 +1,12 @@
-//! Flagged records: which saves the policy `flag` takes, what is wrong with what it took, and the end of
-//! a flag.
+//! Flagged records: which saves the policy `flag` takes, what is wrong with what it took, and the
+//! end of a flag.
 //!
-//! A row says only that its text was not right when it was saved; what is wrong with it is found anew,
-//! by the rules that hold now. What must stay true: whoever tells of it, and whatever it holds, asks
-//! here; a record that is right by the present rules is held by nothing; the status of a flagged text
-//! counts for nothing, so that no move of status is made by saving it twice. Deliberately not here: the
-//! rules of a text (`judge`), and a draft's reason, which is kept.
+//! A row says only that its text was not right when it was saved; what is wrong with it is found
+//! anew, by the rules that hold now. What must stay true: whoever tells of it, and whatever holds
+//! the record back because of it, asks here; a record that is right by the present rules is held by
+//! nothing; the status of a flagged text counts for nothing, so that a move of status that is not
+//! allowed cannot be made by saving it twice. Deliberately not here: the rules of a text (`judge`),
+//! and a draft's reason, which is kept.
 
 use crate::config::{Config, Policy};
 use crate::kind::Role;

@@ -1,10 +1,12 @@
-//! The beginning of a text that comes too late, or under an id in use, refused before it is whole.
+//! Refusing the beginning of a text that comes too late, or under an id in use, before the whole is
+//! there.
 //!
-//! Who had a record and lost it, and writes it anew in its lane without having read what it says now,
-//! claims nothing, and who never read it takes it back into no directory of nobody's (`sight`). That is
-//! judged of the whole; but a shell looks at no `close`, so what no further byte can mend is refused at
-//! once: the text is not the one that the record has, or it says a status that cannot be there. What must
-//! stay true: whatever is refused here the judgement of the whole would refuse, too.
+//! An agent that lost a record, and writes it again in its lane without having read what it says
+//! now, does not claim it by that; and who never read a record cannot take it back into a directory
+//! that is no agent's (`sight`). The whole text is judged by these rules at `close`. But a shell
+//! does not look at `close`, so what no further byte can mend is refused at once: the text is not
+//! the one that the record has, or it says a status that cannot be there. What must stay true:
+//! whatever is refused here would be refused of the whole, too.
 
 use std::sync::Arc;
 

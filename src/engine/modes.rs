@@ -1,10 +1,10 @@
-//! What a file's mode lets a user do, where no kernel asks.
+//! What a file's mode lets a user do, where the kernel does not ask.
 //!
-//! It asks for every call in a mount. Left are commands, and names that change without a call that
-//! names their directory: a claim by copy, and the end of a hold. And what is governed, once a user is
-//! an agent: there the bits to write are no matter of the kernel's any more, which has one answer for
-//! all users ([`Bits`]). What must stay true: the answer is the kernel's, but that of the groups of a user in a
-//! mount only the first is known.
+//! The kernel asks for every call in a mount. What is left is commands; names that change without a
+//! call that names their directory (a claim by copy, the end of a hold); and what is governed, once
+//! a user is bound to an agent: the kernel has one answer for all users, so the bits to write are
+//! asked here ([`Bits`]). What must stay true: the answer is the kernel's, except that of the
+//! groups of a user in a mount only the first is known.
 
 use crate::config::Config;
 use crate::kind::Place;

@@ -1,7 +1,8 @@
-//! That the store has no room, as whoever does not sit at the desk may ask.
+//! Whether the store has room, for those who do not sit at the desk.
 //!
-//! What must stay true: it is the desk's own answer (`reclaim`), so that a write is refused for what its
-//! save would be refused for. Deliberately not here: whether the disk is full (the store knows).
+//! What must stay true: it is the desk's own answer (`reclaim`), so that a write is refused for
+//! what its save would be refused for. Deliberately not here: whether the disk is full (the store
+//! knows).
 
 use std::sync::atomic::{AtomicBool, Ordering};
 

@@ -1,8 +1,9 @@
 //! Under which names the past is shown, in `.workfs/history/` and by `export --versions`.
 //!
-//! What must stay true: `<path>` is always the directory of what that path was, so that where a path
-//! was a file, and a directory with a file of the name `17` too, it is version 17 that gives way.
-//! Deliberately not here: what a version is of (`files`), and how long it is kept (`versions`).
+//! What must stay true: `<path>` is always a directory, with the versions of what that path was.
+//! Where the path was a file, and also a directory with a file named `17`, it is version 17 that
+//! gets another name. Deliberately not here: what a version is of (`files`), and how long it is
+//! kept (`versions`).
 
 use std::collections::BTreeSet;
 

@@ -1,8 +1,9 @@
-//! Space: what nobody names any more gives its own back, and who is served while there is none.
+//! Space: when inodes without a name give theirs back, and which changes are made while there is
+//! none.
 //!
-//! What must stay true: an inode without a name stays for a moment, for whoever is about to open it, unless
-//! a change would be refused for want of its space; one that somebody has open stays in any case.
-//! Deliberately not here: whether the disk is full (the store knows).
+//! What must stay true: an inode without a name stays for a moment, for whoever is about to open
+//! it, unless a change would be refused for want of its space; one that somebody has open stays in
+//! any case. Deliberately not here: whether the disk is full (the store knows).
 
 use std::time::Duration;
 

@@ -1,4 +1,5 @@
-//! Refusals: one that was decided before the writer, and what the ledger tells of those by right.
+//! Refusals that were decided before the change came to the writer, and what the ledger is told of
+//! those that role or ownership made.
 
 use std::sync::Arc;
 

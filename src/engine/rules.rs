@@ -1,8 +1,9 @@
-//! From when on the present rules have held: the configuration, its kinds, and this program.
+//! Since when the present rules have held: the configuration, its kinds, and this program.
 //!
-//! A record's row has noted what its text said by the rules of that time. Where a layout changes, all are made
-//! anew (`anew`), and until that is done it is noted here. What must stay true: whoever compares rows with
-//! texts asks here which rows the present rules made. Deliberately not here: the rules.
+//! A record's row notes what its text said by the rules of the time. When a layout changes, all
+//! rows are made anew (`anew`); until that is done it is noted here that it is not. What must stay
+//! true: whoever compares rows with texts asks here which rows the present rules made. Deliberately
+//! not here: the rules.
 
 use serde::{Deserialize, Serialize};
 

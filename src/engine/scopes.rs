@@ -1,8 +1,9 @@
 //! Which rules about plain files count in a directory: found by its path, and remembered.
 //!
 //! What must stay true: what is remembered is forgotten whenever a directory moves. Where nothing
-//! counts, as in most directories, asking costs one look into a table. Nothing counts where no call can name what
-//! lies there by its path: each directory would cost memory, and each event the ledger, what all above it have in names.
+//! counts, as in most directories, asking costs one look into a table. Where a path is too long for
+//! any call to name it nothing counts: each directory there would take as much memory, and each
+//! event as much of the ledger, as all the names above it.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;

@@ -1,4 +1,4 @@
-//! What a writer has seen: nothing is replaced by who has not read it.
+//! What a writer has seen: whoever has not read what is there does not replace it.
 
 use std::sync::Arc;
 

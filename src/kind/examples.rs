@@ -1,7 +1,8 @@
-//! What the `examples` of a schema say of a pattern: all that it takes, or what it is like.
+//! What the `examples` of a schema say about a pattern: all texts that it takes, or what they are
+//! like.
 //!
-//! What must stay true: examples are told as all that there is only where the pattern spells each of them
-//! and nothing else. Deliberately not here: how a fault is told (`schema`).
+//! What must stay true: examples are told as all that there is only where the pattern spells out
+//! each of them and nothing else. Deliberately not here: how a fault is told (`schema`).
 
 use std::collections::BTreeSet;
 

@@ -1,5 +1,5 @@
-//! What former versions took of a definition although it can never do what it says. It is refused where it is
-//! given now, and taken where a store keeps it.
+//! What former versions took of a definition although it can never do what it says. It is refused
+//! in a definition that is given now, and taken in one that a store keeps.
 
 use super::definition::{ChoresForm, KindForm};
 use super::load::Wrong;

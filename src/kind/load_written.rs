@@ -1,6 +1,6 @@
-//! What workfs itself writes into a record must be what the schema takes, and leave alone what says which
-//! record it is, and whose: else its own next save by whoever has it would be refused, for a field that
-//! they did not write.
+//! Whether the schema takes what workfs itself writes into a record, and whether that leaves alone
+//! the fields that say which record it is, and whose. Otherwise the owner's own next save would be
+//! refused, for a field that he did not write.
 
 use serde_saphyr::Spanned;
 

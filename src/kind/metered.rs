@@ -1,10 +1,12 @@
-//! What judging by a JSON Schema may cost: the values are handed to the library through nodes that count.
+//! What judging by a JSON Schema may cost: the values are handed to the library through nodes that
+//! count.
 //!
-//! What must stay true: a judgement ends after the steps that it was given, whatever schema and text are,
-//! and whatever the machine does meanwhile: so a text is judged in the same way each time. A step is a
-//! look at a value; long texts, and errors with their paths, cost more of them. The library has no limit of
-//! its own: alternatives that refer to each other double its work, and the errors that it collects, with
-//! each level of a text. Nor has it a way to be stopped, so a judgement is left by unwinding.
+//! What must stay true: a judgement ends after the steps that it was given, whatever schema and
+//! text are, and whatever the machine does meanwhile, so that a text is judged in the same way each
+//! time. A step is a look at a value; long texts, and errors with their paths, cost more than one.
+//! The library has no limit of its own: alternatives that refer to each other double its work, and
+//! the errors that it collects, with each level of a text. Nor can it be stopped, so a judgement is
+//! left by unwinding.
 
 use std::borrow::Cow;
 use std::cell::Cell;

@@ -1,9 +1,10 @@
-//! How deep judging by a JSON Schema may go, and on whose stack it does.
+//! How deep judging by a JSON Schema may go, and on whose stack it is done.
 //!
-//! What must stay true: no text and no schema ends a thread's stack, which would end the daemon. The library
-//! calls itself for each schema that it enters, and has no limit of its own: at each level of a text a chain
-//! of references may be as long as the schema. So the longest way is reckoned, never too short, and
-//! where a thread may not have that much stack another one is made that has.
+//! What must stay true: no text and no schema overflows a thread's stack, which would end the
+//! daemon. The library calls itself for each schema that it enters, and has no limit of its own: at
+//! each level of a text a chain of references may be as long as the schema. So the longest way is
+//! reckoned, never too short, and where a thread may not have that much stack another one is made
+//! that has.
 
 use std::collections::HashSet;
 use std::panic::resume_unwind;

@@ -1,4 +1,4 @@
-//! Who a caller is to a lifecycle.
+//! The role that a caller has in a lifecycle.
 
 use std::fmt;
 

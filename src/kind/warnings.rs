@@ -1,7 +1,8 @@
-//! What a definition says that is sound, and yet hardly meant.
+//! What in a definition is sound, and yet hardly meant.
 //!
-//! What must stay true: whoever sets up a store hears of it, and nothing is refused for it: a lifecycle
-//! need not have claims. Deliberately not here: what cannot be meant, which `load` refuses.
+//! What must stay true: whoever sets up a store is told of it, and nothing is refused for it: a
+//! lifecycle need not have claims. Deliberately not here: what cannot be meant, which `load`
+//! refuses.
 
 use super::definition::KindForm;
 use super::load_commands::set_statuses;

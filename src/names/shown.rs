@@ -1,7 +1,7 @@
 //! Names as people and programs are shown them, and read back from that.
 //!
-//! What must stay true: two names have two texts, and a text steers no terminal and breaks no line. Deliberately
-//! not here: what a name is.
+//! What must stay true: two different names have two different texts, and no text steers a terminal
+//! or breaks a line. Deliberately not here: what a name is.
 
 use std::fmt;
 

@@ -1,9 +1,9 @@
-//! Records that are not valid by a configuration's rules although they were saved by others: nobody was asked
-//! when another layout was set.
+//! Records that are not valid by a configuration's rules although they were saved under others:
+//! nobody was asked when another layout was set.
 //!
-//! What must stay true: it changes nothing, and has a few hundred records' texts in one snapshot, one at a
-//! time. Deliberately not here: what a text must be (`Text::judge`); flagged records and drafts, which say
-//! themselves what is wrong with them.
+//! What must stay true: it changes nothing, and reads a few hundred records' texts in one snapshot,
+//! one at a time. Deliberately not here: what a text must be (`Text::judge`); flagged records and
+//! drafts, which say themselves what is wrong with them.
 
 use serde::{Deserialize, Serialize};
 

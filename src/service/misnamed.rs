@@ -1,4 +1,5 @@
-//! Files that are called like records and are none, for their name or for that of their directory.
+//! Files that have a record's name and are no records, because of that name or of their
+//! directory's.
 //!
 //! Deliberately not here: which names those are (the kind knows).
 

@@ -1,7 +1,8 @@
-//! How far something long is, told now and then, and whether anybody still waits for it.
+//! How far a long command is, told now and then, and whether anybody still waits for it.
 //!
-//! What must stay true: both are asked by the clock, not by a number of things, since these differ in size;
-//! so whoever works asks [`Pace::goes_on`] before each thing, and in the middle of a large one.
+//! What must stay true: both are asked by the clock, not once in so many things, since these differ
+//! in size; so whoever works asks [`Pace::goes_on`] before each thing, and in the middle of a large
+//! one.
 
 use std::time::Instant;
 

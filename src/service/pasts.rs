@@ -1,8 +1,9 @@
-//! The events of a path: of the plain files and directories that lay there; and of the record that did.
+//! The events of a path: those of the plain files and directories that lay there, and of the record
+//! that did.
 //!
-//! What must stay true: an event by which something was renamed is one of both paths: of that where it
-//! went, to which `before_g` leads, and of that which it left, to which `from_before_g` in the event
-//! does. Ledgers from before that field know a path's end only by removals.
+//! What must stay true: an event by which something was renamed belongs to both paths: to the one
+//! where it went, to which `before_g` leads, and to the one that it left, to which `from_before_g`
+//! in the event does. In ledgers from before that field a path's end is known only by removals.
 
 use serde_json::Value;
 

@@ -1,4 +1,5 @@
-//! What a user may read, and take, who is bound to an agent: at the socket no more than in a mount.
+//! What a user who is bound to an agent may read and take by a command: no more at the socket than
+//! in a mount.
 //!
 //! What must stay true: it is decided by the modes on the way, as the kernel does for such a user.
 //! Deliberately not here: what a mode allows, and what roles do (`engine`).

@@ -1,7 +1,7 @@
-//! Which places an event is about: where something lies after it or went, and where it lay before.
+//! Which places an event is about: where a thing lies after it or went, and where it lay before.
 //!
-//! What must stay true: who follows what happens at a place hears also of what leaves it. Deliberately not
-//! here: what else lies at the place, and who may hear of it.
+//! What must stay true: whoever follows what happens at a place hears also of what leaves it.
+//! Deliberately not here: what else lies at the place, and who may hear of it.
 
 use serde_json::Value;
 

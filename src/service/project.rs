@@ -1,8 +1,8 @@
 //! `project new`: a new project's directories in the scratchpad.
 //!
-//! What must stay true: of many that ask at once each gets an id of its own, because making its
-//! directories, of which none was there, is what takes it; a project has all of them or is not there. Other
-//! layouts are just directories, and nobody's business.
+//! What must stay true: where many ask at once each gets an id of its own, because an id is taken
+//! by making its directories, none of which was there; a project has all of them or is not there.
+//! Other layouts are just directories, and no concern of this.
 
 use serde::{Deserialize, Serialize};
 

@@ -1,5 +1,5 @@
-//! What is refused at the socket before the engine is asked: that stands in `why` and in the
-//! ledger all the same, as in a mount, so that who runs the store sees who tried.
+//! What is refused at the socket before the engine is asked. It stands in `why` and in the ledger
+//! all the same, as in a mount, so that whoever runs the store sees who tried.
 //!
 //! Deliberately not here: what is refused (`admitted`, `permitted`), and what the engine refuses.
 

@@ -1,8 +1,10 @@
-//! Whether what lay at a path at a moment is what that path's own events tell of.
+//! Whether a path's own events tell what lay there at a moment, or a directory above had brought
+//! it.
 //!
-//! What must stay true: a directory that comes, or goes, is one event, and none of what lies in it. So what was
-//! saved at a path before is not taken for what a directory above has brought there since, but where that
-//! is the same one that had gone. Nor for what a file of several names was, of which saves are told under one.
+//! What must stay true: a directory that comes or goes is one event, and what lies in it has none.
+//! So what was saved at a path before is not taken for what a directory above has brought there
+//! since, unless that is the same directory that had gone. Nor is it taken for a file of several
+//! names, whose saves are told under one of them.
 
 use std::collections::HashMap;
 use std::rc::Rc;

@@ -1,9 +1,10 @@
-//! Files of a store's own beside it: its lock, its log, its list of covers. Whoever runs the store may
-//! do so in a directory of somebody else, who could have put there what leads to a file of theirs.
+//! Files of a store's own beside it: its lock, its log, its list of covers. Whoever runs the store
+//! may do so in a directory of somebody else, who could have put there a link to one of his own
+//! files.
 //!
-//! What must stay true: what is opened here is what has that name itself, and nobody waits for the other end of a
-//! pipe; what [`open_own`] opens has no second name; what is removed here, or gets another mode, is still the file
-//! that it was taken for.
+//! What must stay true: what is opened here is the very file that has the name, and nobody waits
+//! for the other end of a pipe; what [`open_own`] opens has no second name; what is removed here,
+//! or gets another mode, is still the file that it was taken for.
 
 use std::fs::{File, Metadata, OpenOptions, Permissions};
 use std::io;

@@ -1,8 +1,8 @@
-//! Another file for a record that is opened to be written, where somebody has mapped the one that it has, or may
-//! have.
+//! Another file for a record that is opened for writing, where somebody has mapped the file that it
+//! has, or may have.
 //!
-//! What must stay true: who opens a record to write it is not refused only since others open it to read it.
-//! Deliberately not here: what follows a save (the engine's `apart`).
+//! What must stay true: nobody is kept from opening a record for writing only because others have
+//! it open for reading. Deliberately not here: what follows a save (the engine's `apart`).
 
 use workfs_mount::{Caller, Errno, OpenFlags, Opened, Reply};
 

@@ -1,8 +1,10 @@
-//! Records that are being written: a claim, by copy too, waits for the writer to finish, but not for long.
+//! Records that are being written: a claim, by copy too, waits for the writer to finish, but not
+//! for long.
 //!
 //! What must stay true: no thread sleeps; a waiting change is started by the flush that ends the
-//! writing, or refused by the timer; what was written under a claim that is over hinders nobody, since
-//! it is not taken any more; who writes a record is known by that, whichever file it has by now.
+//! writing, or refused by the timer; what is written under a claim that is over holds nobody up,
+//! since it will not be taken; whoever writes a record counts as its writer, whichever file the
+//! record has by now.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;

@@ -1,12 +1,12 @@
-//! The clean-up after a save that was refused: some programs remove what they could not write whole
-//! (node's `fs.copyFile`, by libuv), and here that would be the version before, which stays. And the
-//! second half of a claim by copy whose first was refused: who looks at no `close` (a shell's `echo`)
-//! goes on, and removes what it takes for copied.
+//! The clean-up after a refused save. Some programs remove what they could not write whole (node's
+//! `fs.copyFile`, by libuv), and here that would be the version before, which stays. The same goes
+//! for the second half of a claim by copy whose first half was refused: a program that does not
+//! look at `close` (a shell's `echo`) goes on, and removes what it takes for copied.
 //!
-//! What must stay true: nothing here decides a right, since the next `unlink` is as good as any; it
-//! is the writer's own process that is kept from it, and for what was to be copied a `rm` of its family,
-//! too, once for each save, and soon after; what is new goes. Deliberately not here: the `rm` of what a
-//! shell saved in its place, which means what it does.
+//! What must stay true: nothing here decides a right, since the next `unlink` is as good as any.
+//! Only the writer's own process is kept from it, and of what was to be copied a `rm` of its
+//! family, too: once for each save, and soon after it. A file that was new goes. Deliberately not
+//! here: the `rm` of what a shell saved in its place, which means what it does.
 
 use std::time::Instant;
 

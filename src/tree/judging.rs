@@ -1,5 +1,5 @@
-//! A judgement of what a handle has written: who waits for it, what is counted meanwhile, and what is kept
-//! of a text that no further byte can mend.
+//! A judgement of what a handle has written: who waits for it, who counts as the writer meanwhile,
+//! and what is kept of a text that no further byte can mend.
 
 use workfs_mount::{Caller, Handle, Reply};
 

@@ -1,9 +1,9 @@
-//! A write that begins what cannot become the record whose id it has, or for which there is no room: it hears
-//! of it before `close`, since shells look at no `close`.
+//! Writes that begin a text which cannot become the record whose id it has, or for which there is
+//! no room: they are refused before `close`, since shells do not look at `close`.
 //!
-//! What must stay true: whatever is refused here `close` would refuse. Asked once a judgement, so that a
-//! save pays for one look at a row; only a text that says a status now, or another one, and a draft that so
-//! far is how a record begins are looked at again.
+//! What must stay true: whatever is refused here `close` would refuse. It is asked once for each
+//! judgement, so that a save pays for one look at a row. Asked again are only a text that now says
+//! a status, or another one than before, and a draft that so far is how a record's text begins.
 
 use std::sync::Arc;
 

@@ -1,8 +1,8 @@
-//! When owners were last heard of through mounts that have ended.
+//! When owners were last heard of through mounts that have ended since.
 //!
-//! What must stay true: a sign of life counts also where its mount has ended since, as that of `workfs exec` with its
-//! command, and all at the daemon's end, which writes what leases come to by them. Deliberately not here: what mounts
-//! that are there have heard.
+//! What must stay true: such a sign of life counts all the same: that of `workfs exec`, whose mount
+//! ends with its command, and those of all mounts at the daemon's end, when what leases come to is
+//! written. Deliberately not here: what the mounts have heard that are there.
 
 use std::collections::HashMap;
 use std::sync::Arc;

@@ -1,11 +1,13 @@
-//! The texts that open files keep in memory: each once for a user, and of one user no more than a limit.
+//! The texts that open files keep in memory: each once for a user, and of one user no more than a
+//! limit.
 //!
-//! A record, a draft and a computed file are read as they were at `open`, and what is written to them is
-//! kept until it is judged: so much memory a program takes by opening files, whether it reads or not. What a
-//! transaction has written lies in memory until it ends, and counts with that for who made it.
-//! What must stay true: what a user's open files keep is counted for as long as they keep it; nobody
-//! shares with another user, who would be refused for what is not his. Deliberately not here: how many
-//! handles there are (`handles`), and how much one transaction may write (`txn`).
+//! A record, a draft and a computed file are read as they were at `open`, and what is written to
+//! them is kept until it is judged. So a program takes memory by opening files, whether it reads
+//! them or not. What a transaction has written lies in memory until it ends, and counts for whoever
+//! made it. What must stay true: what a user's open files keep is counted for as long as they keep
+//! it; nobody shares a text with another user, who would be refused for what is not his.
+//! Deliberately not here: how many handles there are (`handles`), and how much one transaction may
+//! write (`txn`).
 
 use std::collections::HashMap;
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};

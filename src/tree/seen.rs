@@ -1,14 +1,19 @@
 //! Who saw which version of a record last: what makes a save stale.
 //!
-//! A program sees what it opens. A script sees by the programs that it starts (`s=$(cat X)`), and
-//! writes by others (`sed … X > t; mv t X`), though it also opens files itself (`echo … > X`). So who
-//! opened nothing itself has seen what those did that it started, and else what was seen by who
-//! started it; and a shell that did has seen also what those read or saved after that, once they have
-//! ended. Who runs beside it shows it nothing, and no program that reads and writes itself sees by
-//! others: what its agents changed while it had the text is not overwritten. A move reads nothing:
-//! who started it has seen it, if it had seen what was moved. What must stay true: bounded; who is of
-//! no such family is not held to anything; what was seen by a process that ended is not taken for
-//! what its successor under the same number saw.
+//! - A program has seen what it opened.
+//! - A process that opened nothing itself (a script that reads by `s=$(cat X)`, and writes by `sed
+//!   … X > t; mv t X`) has seen what the processes have that it started; if these saw nothing, what
+//!   the one has that started it.
+//! - A shell that opened files itself (`echo … > X`) has also seen what those that it started read
+//!   or saved after that, once they have ended.
+//! - A process that runs beside it shows it nothing. A program that reads and writes itself sees
+//!   nothing through others, so that what its agents changed while it had the text is not
+//!   overwritten.
+//! - A move reads nothing: whoever started it has seen what was moved, if it had before.
+//!
+//! What must stay true: bounded; a process that belongs to no such family is not held to anything;
+//! what was seen by a process that ended is not taken for what its successor under the same number
+//! saw.
 
 use std::cmp::Reverse;
 use std::collections::{HashMap, HashSet};

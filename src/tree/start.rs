@@ -1,6 +1,7 @@
 //! Starting the threads of the tree.
 //!
-//! What must stay true: whoever starts one goes on where there can be none. Tests have none.
+//! What must stay true: who starts one goes on where there can be none; tests try that with
+//! `Start::none`.
 
 use std::io;
 

@@ -1,8 +1,8 @@
 //! A name that a kernel took for absent and asks to make, where another mount was faster.
 //!
-//! Nobody has been asked then whether the caller may open what lies there: the kernel asks no permission bits of
-//! what it makes. What must stay true: by this nobody opens what it would not have let through. Deliberately not
-//! here: names that may not be made (the engine's `create`).
+//! The kernel asks no permission bits of what it makes, so nobody has asked whether the caller may
+//! open what lies there by now. What must stay true: nobody opens by this what the kernel would not
+//! have let him open. Deliberately not here: names that may not be made (the engine's `create`).
 
 use std::time::Duration;
 

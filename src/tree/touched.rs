@@ -1,8 +1,8 @@
 //! What changed, for those who watch it through another mount.
 //!
-//! What must stay true: nothing here blocks; a full queue loses events, as inotify's own does, and
-//! a store with one mount queues nothing of what that mount does but what becomes ready by it.
-//! Deliberately not here: who watches, and telling them.
+//! What must stay true: nothing here blocks; a full queue loses events, as inotify's own does;
+//! where a store has one mount nothing is queued of what that mount does, except what becomes ready
+//! by it. Deliberately not here: who watches, and telling them.
 
 use std::sync::Arc;
 

@@ -1,14 +1,15 @@
-//! Whom of those who look a ready record wakes.
+//! Which of those who only look are woken by a record that is ready.
 //!
-//! One for each record, and nobody waits for the sake of another who does not come. A poll that was left
-//! alone looks like one in which somebody sleeps, but the kernel asks anew only for the latter: whoever has
-//! not come a moment after the wake has not used it up, and more are woken, each time four times as many.
-//! Who came and let the record lie (an observer, one who is stopped by then) is from then on woken beside the
-//! others and not in their place. Those of other mounts and users than were woken already come first, so
-//! that nobody gets more turns by opening more descriptors.
+//! One for each record, and nobody waits for the sake of another who does not come. A poll that was
+//! left alone looks like one in which somebody sleeps, but the kernel asks again only for the
+//! latter. So whoever has not come a moment after the wake has not used it up, and more are woken,
+//! each time four times as many. Whoever came and let the record lie (an observer, one who is
+//! stopped by then) is from then on woken beside the others, and not in their place. First come
+//! those of other mounts and users than were woken already, so that nobody gets more turns by
+//! opening more descriptors.
 //!
-//! What must stay true: somebody who sleeps is woken a few moments after a record is ready, whoever else
-//! has `.wait` open. Deliberately not here: the clock, and what is ready.
+//! What must stay true: somebody who sleeps is woken a few moments after a record is ready, whoever
+//! else has `.wait` open. Deliberately not here: the clock, and what is ready.
 
 use std::collections::{HashMap, HashSet, VecDeque};
 use std::time::Instant;

@@ -1,7 +1,8 @@
 //! What `.workfs/why` and `X.yaml.why` say.
 //!
-//! What must stay true: a mount shows what was refused to its own agent, of what it shows, the
-//! operator's all of that; and of that each user its own, but root and who runs the store all.
+//! What must stay true: an agent's mount shows what was refused to that agent, an operator's what
+//! was refused to anybody, both only of what the mount shows. Of these each user sees its own;
+//! root, and who runs the store, see all.
 
 use std::fmt::Write as _;
 

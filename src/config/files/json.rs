@@ -1,8 +1,9 @@
-//! JSON of checked files: whatever is JSON, but no key twice in an object, of which readers see now the
-//! first and now the last.
+//! JSON of checked files: whatever is JSON, except that no object has a key twice, since some
+//! readers see the first of them and some the last.
 //!
-//! What must stay true: a number of any size and half a surrogate pair are JSON, though `serde_json`
-//! has no value for them. Deliberately not here: texts that a schema judges, which wants values.
+//! What must stay true: a number of any size and half a surrogate pair are JSON, though
+//! `serde_json` has no value for them. Deliberately not here: texts that a schema judges, which
+//! needs values.
 
 use std::collections::HashSet;
 use std::fmt;

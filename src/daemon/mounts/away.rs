@@ -1,7 +1,8 @@
-//! Taking mounts away: one that somebody unmounts, one that nobody wants any more, all at the daemon's end.
+//! Taking mounts away: one that somebody unmounts, one that nobody wants any more, all at the
+//! daemon's end.
 //!
-//! What must stay true: of a mount that is only taken from sight that is noted, and the directory below given
-//! back. Deliberately not here: forgetting one that has ended.
+//! What must stay true: a mount that is only taken from sight is noted as such, and the directory
+//! below it is given back. Deliberately not here: forgetting one that has ended.
 
 use std::path::Path;
 use std::sync::Arc;

@@ -1,6 +1,7 @@
-//! Places that a daemon would wait for itself in.
+//! Places in which a daemon would wait for itself.
 //!
-//! What must stay true: what a daemon opens for a command is in none of its own mounts, by whatever name.
+//! What must stay true: whatever a daemon opens for a command lies in none of its own mounts, by
+//! whatever name.
 
 use std::path::{Component, Path, PathBuf};
 

@@ -1,7 +1,8 @@
-//! What the room's other threads do: they make claims, and give back what nobody has heard of.
+//! What the room's other threads do: they make claims, and give back records whose clients have not
+//! heard of them.
 //!
-//! What must stay true: what somebody may be at work on by now is given back by nobody. Deliberately not here: for
-//! whom a claim is made, and when (`room`).
+//! What must stay true: a record at which somebody may be at work by now is not given back.
+//! Deliberately not here: for whom a claim is made, and when (`room`).
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 

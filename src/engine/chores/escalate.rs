@@ -1,4 +1,5 @@
-//! Escalation: of what does not go on a line is written where people look, and an event tells.
+//! Escalation: for a record that does not go on, a line is written where people look, and an event
+//! says so.
 
 use crate::kind::Statuses;
 use crate::ledger::{EventName, Field, Payload};

@@ -1,4 +1,4 @@
-//! What the ledger says of the time before: when events happened, and what the last one was.
+//! What the ledger says of earlier times: when events happened, and which was the last.
 
 use serde_json::Value;
 

@@ -1,7 +1,8 @@
-//! Leases that are over, of which the store does not say so yet.
+//! Leases that are over although the store does not say so yet: on a full disk not even the end of
+//! a lease can be written.
 //!
-//! On a full disk not even the end can be written. What must stay true: whoever tells of leases, or lets
-//! somebody hold a record, asks here, too. Deliberately not here: when a lease is over (the book's).
+//! What must stay true: whoever tells of leases, or lets somebody hold a record, asks here, too.
+//! Deliberately not here: when a lease is over (the book's).
 
 use std::collections::BTreeMap;
 

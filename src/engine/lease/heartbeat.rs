@@ -1,4 +1,5 @@
-//! Running on: what signs of life come to, and the sign that somebody gives by name.
+//! Renewing leases: by the signs of life that were noted, and by a heartbeat, which names its
+//! record.
 
 use crate::numbers::{LeaseTime, RecordKey};
 use crate::refusal::{Refusal, Rule};

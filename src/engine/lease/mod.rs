@@ -1,11 +1,11 @@
 //! Leases: an owner keeps what it has for as long as it shows life, and no longer.
 //!
 //! A claim makes a lease; the end of ownership ends it. Signs of life are noted in memory and
-//! written in batches (`book`); time is the store's own (`clock`). What must stay true: a lease row
-//! is there exactly as long as the lease runs, but where a kind only tells of its end; whose lease has
-//! run out otherwise changes nothing any more; expiry is decided on the rows, in the transaction; an end that
-//! was found is not undone by what is heard after it, also where it cannot be written yet. Deliberately not
-//! here: readiness.
+//! written in batches (`book`); time is the store's own (`clock`). What must stay true: a lease's
+//! row is there exactly as long as the lease runs, and an owner whose lease has run out changes
+//! nothing any more, except where a kind only tells of the end; expiry is decided on the rows, in
+//! the transaction; an end that was found is not undone by what is heard after it, also where it
+//! cannot be written yet. Deliberately not here: readiness.
 
 mod back;
 mod book;

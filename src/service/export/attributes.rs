@@ -1,7 +1,8 @@
 //! What a file has besides its content, given to what was written of it.
 //!
-//! What must stay true: nobody gets another's rights by an export, neither who makes it nor who finds it, nor whose
-//! directory it goes to: what was written is given them, and not what has its name by then.
+//! What must stay true: by an export nobody gets another's rights, neither who makes it, nor who
+//! finds it, nor whose directory it goes to: attributes are given to the very thing that was
+//! written, and not to what has its name by then.
 
 use std::os::fd::BorrowedFd;
 

@@ -1,6 +1,7 @@
 //! What lies in a directory, as far as it can be read.
 //!
-//! What must stay true: a row that cannot be read takes no other along, nor a page of them what lies behind it.
+//! What must stay true: a row that cannot be read costs no other row, and a page of them nothing of
+//! what lies behind it.
 
 use std::collections::HashSet;
 

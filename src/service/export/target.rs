@@ -1,7 +1,7 @@
-//! The directory that an export fills: made or found, and what of it is not to be filled.
+//! The directory that an export fills: made or found, and what in it is not to be filled.
 //!
-//! What must stay true: an export never fills a mount of workfs that lies in it; nobody comes to what is written
-//! whom the tree keeps out.
+//! What must stay true: an export never fills a mount of workfs that lies in it; whom the tree
+//! keeps out does not come to what is written either.
 
 use std::collections::HashSet;
 use std::fs::DirBuilder;

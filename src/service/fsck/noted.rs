@@ -1,6 +1,6 @@
-//! What a record's row has noted of its text and of its turn: it is what they say.
+//! What a record's row has noted of its text and of when it is ready: it is what they say.
 //!
-//! By the rules that held when it was noted; rows that older ones made are left alone. The rules
+//! By the rules that held when it was noted; rows that older rules made are left alone. The rules
 //! themselves are the kind's and the engine's.
 
 use std::sync::Arc;

@@ -1,4 +1,4 @@
-//! Whether rows can be read, each by itself: what a check of their sense takes for granted.
+//! Whether rows can be read, each by itself: what the other checks take for granted.
 
 use crate::engine::Registry;
 use crate::store::Read;

@@ -1,9 +1,9 @@
 //! What SQLite itself opens beside a store, by name: log, index, journal.
 //!
-//! What must stay true: nobody waits there. SQLite follows no link that lies in such a place, but opens a journal to
-//! read it before it knows what that is, and a pipe is opened to be read when somebody writes it: in a directory where
-//! others may make files that would be never. A second name is none of ours: it is there where a store was copied by
-//! links (`cp -al`).
+//! What must stay true: opening these never waits. SQLite follows no link that lies there, but it
+//! opens a journal for reading before it knows what that is; and a pipe, which others may make in a
+//! directory of theirs, is open only when somebody writes it, which would be never. A file with a
+//! second name is none of ours, except where a store was copied by links (`cp -al`).
 
 use std::ffi::{c_char, c_int};
 use std::path::Path;

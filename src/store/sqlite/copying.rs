@@ -1,8 +1,8 @@
 //! The file that a backup is written to.
 //!
-//! What must stay true: it is the one that was made for it, whatever somebody puts in its place: the directory may be
-//! another's, who would read the store in a file of his, or have a link there to what is not to be overwritten.
-//! Deliberately not here: its name, and when it is whole (`service`).
+//! What must stay true: it is the one that was made for it, whatever somebody puts in its place.
+//! The directory may be another's, who would get to read the store, or have us overwrite what a
+//! link there leads to. Deliberately not here: its name, and when it is whole (`service`).
 
 use std::fs::File;
 use std::io;

@@ -1,12 +1,13 @@
-//! The writer's read mark: SQLite's lock on the end of the log, kept from one transaction to the next.
+//! The writer's read mark: SQLite's lock on the end of the log, kept from one transaction to the
+//! next.
 //!
-//! To take it and to give it back again is four calls of fcntl(2) for each look of the writer and for each
+//! To take it and give it back is four calls of fcntl(2) for each look of the writer and for each
 //! transaction, a tenth of what a claim takes. There is one writer, so that what it saw last is
-//! what is true. SQLite has no word for this; but while any statement that reads is not at its end, a
-//! commit or a rollback lets go of nothing but the lock to write.
+//! what is true. SQLite has no call for this; but while a statement that reads is not at its end, a
+//! commit or a rollback gives back nothing but the lock to write.
 //!
-//! What must stay true: it is let go of before the log is moved, and after it was, since a log that
-//! somebody reads does not begin anew. Deliberately not here: when that is (`writer`).
+//! What must stay true: it is given back before the log is moved, and after it was, since a log
+//! that somebody reads does not begin anew. Deliberately not here: when that is (`writer`).
 
 use std::cell::Cell;
 use std::ptr::NonNull;

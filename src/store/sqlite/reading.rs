@@ -1,11 +1,11 @@
-//! A store that cannot be written: on a read-only file system, or by who may only read it.
+//! A store that cannot be written: on a read-only file system, or for a user who may only read it.
 //!
-//! What must stay true: nothing is written and nothing is left beside it; nobody writes it meanwhile,
-//! as far as its lock can tell; the last commits are read, too, which may be in the log only. SQLite
-//! itself gives one or the other: with `immutable` it reads no log, and without it makes files
-//! beside the store. So a log is read with an index in each connection's own memory, which is what
-//! SQLite does where it has a database to itself.
-//! Deliberately not here: who hears that it cannot be written.
+//! What must stay true: nothing is written and nothing is left beside it; nobody writes it
+//! meanwhile, as far as its lock can tell; the last commits are read, too, which may be in the log
+//! only. SQLite itself gives one or the other: with `immutable` it reads no log, and without it
+//! makes files beside the store. So a log is read with an index in each connection's own memory,
+//! which is what SQLite does where it has a database to itself. Deliberately not here: who hears
+//! that it cannot be written.
 
 use std::fmt::Write as _;
 use std::fs::File;

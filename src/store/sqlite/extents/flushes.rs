@@ -1,8 +1,8 @@
 //! What a flush has kept, of the extents and of the log, and what becomes of one that fails.
 //!
-//! What must stay true: a flush that failed is never followed by one that says all is well, before what the first
-//! should have kept was written once more: the kernel tells of it once, and takes for written what it gave up.
-//! Deliberately not here: how the log is written anew (`writer`).
+//! What must stay true: after a flush that failed none says that all is well before what the first
+//! should have kept was written once more: the kernel tells of a failure once, and then takes for
+//! written what it gave up. Deliberately not here: how the log is written anew (`writer`).
 
 use std::io;
 use std::sync::atomic::{AtomicU64, Ordering};
