@@ -1,7 +1,7 @@
 //! What somebody means: an id, or a path from the root of what is in sight.
 
 use crate::config::Config;
-use crate::engine::{Governed, NEXT, Slot, governed, path_of_dir, slot};
+use crate::engine::{self, Governed, NEXT, Slot, governed, path_of_dir, slot};
 use crate::kind::Place;
 use crate::names::{FileName, RecordId, TreePath, path_of_json, printable_start};
 use crate::numbers::Ino;
@@ -131,7 +131,7 @@ pub(super) fn workspace(read: &dyn Read, part: &Part, path: &str) -> Result<Work
 /// Where a living record's file lies.
 pub(super) fn path_of(read: &dyn Read, record: &Record) -> Result<Option<TreePath>, Failure> {
     match &record.standing {
-        Standing::Live { dir, name, .. } => Ok(Some(path_of_dir(read, *dir)?.join(name.clone()))),
+        Standing::Live { dir, name, .. } => Ok(Some(engine::path_of(read, *dir, name)?)),
         Standing::Parked { .. } | Standing::Gone => Ok(None),
     }
 }

@@ -4,11 +4,11 @@ use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::sync::Arc;
 
-use workfs_mount::{Caller, Entry, Errno, NewNode, RenameMode, Reply, XattrMode};
+use workfs_mount::{Caller, Entry, Errno, NewNode, Reply, XattrMode};
 
 use crate::engine::{
     self, About, Create, Home, Link, NEXT, NewContent, Refuse, Remove, RemoveWhat, RemoveXattr,
-    Rename, SetXattr, Slot, moved_by_copy, only_shown, slot,
+    Rename, RenameMode, SetXattr, Slot, moved_by_copy, only_shown, slot,
 };
 use crate::names::FileName;
 use crate::numbers::Ino;
@@ -29,6 +29,16 @@ pub(super) fn content_of(node: NewNode) -> NewContent {
         NewNode::File => NewContent::File,
         NewNode::Symlink(target) => NewContent::Symlink(target),
         NewNode::Special(node_type, rdev) => NewContent::Special(node_type, rdev),
+    }
+}
+
+impl From<workfs_mount::RenameMode> for RenameMode {
+    fn from(mode: workfs_mount::RenameMode) -> Self {
+        match mode {
+            workfs_mount::RenameMode::Replace => RenameMode::Replace,
+            workfs_mount::RenameMode::NoReplace => RenameMode::NoReplace,
+            workfs_mount::RenameMode::Exchange => RenameMode::Exchange,
+        }
     }
 }
 
@@ -303,11 +313,6 @@ impl WorkTree {
         reply: Reply<()>,
     ) {
         self.ghosts.remove(caller, new_parent, &new_name);
-        let mode = match mode {
-            RenameMode::Replace => engine::RenameMode::Replace,
-            RenameMode::NoReplace => engine::RenameMode::NoReplace,
-            RenameMode::Exchange => engine::RenameMode::Exchange,
-        };
         let sight = self.sight(caller);
         let command = Rename { parent, name, new_parent, new_name, mode, sight };
         let Some(me) = self.me() else { return reply.send(Err(Errno::EIO)) };

@@ -12,11 +12,11 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use parking_lot::Mutex;
-use workfs_mount::{Caller, DirEntry, Entry, Errno, RenameMode, Reply, Shows};
+use workfs_mount::{Caller, DirEntry, Entry, Errno, Reply, Shows};
 
 use crate::engine::{
-    self, About, Effect, NEXT, Origin, Refuse, Take, Wanted, best_claimable, best_ready, governed,
-    next_into, ready_named, shown_as_ready,
+    self, About, Effect, NEXT, Origin, Refuse, RenameMode, Take, Wanted, best_claimable,
+    best_ready, governed, next_into, ready_named, shown_as_ready,
 };
 use crate::kind::Place;
 use crate::limits::{LISTING_PAGE, NEXTS_MAX};
@@ -334,11 +334,9 @@ impl WorkTree {
         mode: RenameMode,
         reply: Reply<()>,
     ) {
-        let mode = match mode {
-            RenameMode::Replace => engine::RenameMode::Replace,
-            RenameMode::NoReplace => engine::RenameMode::NoReplace,
-            RenameMode::Exchange => return reply.send(Err(Rule::Transition.errno(Door::Rename))),
-        };
+        if mode == RenameMode::Exchange {
+            return reply.send(Err(Rule::Transition.errno(Door::Rename)));
+        }
         let is_next = name.as_bytes() == NEXT;
         if is_next && new_name != name {
             let lane = self.read(|read| next_into(read, &self.engine.config(), to)).ok().flatten();
@@ -355,7 +353,7 @@ impl WorkTree {
         if is_next {
             let wanted = Wanted::Best(self.hub.is_written());
             // The link of that name that the lane has already is no obstacle.
-            let mode = engine::RenameMode::NoReplace;
+            let mode = RenameMode::NoReplace;
             return me.take(&caller, Take { dir, wanted, to, mode }, reply);
         }
         let written = if self.busy.is_idle() {

@@ -2,11 +2,11 @@
 
 use std::sync::Arc;
 
-use workfs_mount::{Attr, RenameMode, SetAttr};
+use workfs_mount::{Attr, SetAttr};
 
 use crate::engine::{
-    self, NewContent, RemoveWhat, SetAttributes, Step, Stop, TimeOrNow, TxnName, TxnNode, absent,
-    taken,
+    self, NewContent, RemoveWhat, RenameMode, SetAttributes, Step, Stop, TimeOrNow, TxnName,
+    TxnNode, absent, taken,
 };
 use crate::names::FileName;
 use crate::numbers::{Ino, UnixNanos};
@@ -115,17 +115,13 @@ impl View {
         to: TxnName,
         mode: RenameMode,
     ) -> Result<(), Stop> {
-        let mode = match mode {
-            RenameMode::Replace => engine::RenameMode::Replace,
-            RenameMode::NoReplace => engine::RenameMode::NoReplace,
-            RenameMode::Exchange => {
-                return Err(unsupported("a transaction does not exchange names").into());
-            }
-        };
+        if mode == RenameMode::Exchange {
+            return Err(unsupported("a transaction does not exchange names").into());
+        }
         self.require_not_outside(to.0, &to.1)?;
         let target = self.find(below, to.0, &to.1)?;
         let source = self.find(below, from.0, &from.1)?.ok_or_else(|| absent(&from.1))?;
-        if target == Some(source) && mode == engine::RenameMode::Replace {
+        if target == Some(source) && mode == RenameMode::Replace {
             return Ok(());
         }
         self.require_taking(below, from.0, source)?;
@@ -166,9 +162,9 @@ impl View {
         below: &Below<'_>,
         source: TxnNode,
         target: TxnNode,
-        (mode, name): (engine::RenameMode, &FileName),
+        (mode, name): (RenameMode, &FileName),
     ) -> Result<(), Stop> {
-        if mode == engine::RenameMode::NoReplace {
+        if mode == RenameMode::NoReplace {
             return Err(taken(name).into());
         }
         let is_dir = |node| Ok::<_, Stop>(self.attr(below, node)?.node_type == NodeType::Directory);
