@@ -7,7 +7,8 @@ use std::sync::Arc;
 
 use super::output::Stop;
 use crate::config::Config;
-use crate::daemon::{self, Cause, Failure, HeldWait, LOOK_AGAIN, Nobody, OpenStore, StorePaths};
+use crate::daemon::{self, Cause, Failure, HeldWait, LOOK_AGAIN, OpenStore, StorePaths};
+use crate::engine::Nobody;
 use crate::limits::DAEMON_END_WAIT;
 use crate::store::Durability;
 

@@ -44,7 +44,7 @@ pub use logging::{start_log, trim_log};
 pub use mount_table::{
     around as mounted_around, at as mounted_at, here as mounted_here, of_workfs,
 };
-pub use open::{Nobody, OpenStore, open, open_to_check, open_to_look};
+pub use open::{OpenStore, open, open_to_check, open_to_look};
 pub use options::{OwnOptions, durability, role, root, sync_name};
 pub use paths::{StorePaths, answered};
 pub use point::{clean_up, expect_nothing_inside, is_dead, left_covered, resolve, unmount_at};

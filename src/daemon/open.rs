@@ -14,9 +14,8 @@ use super::paths::StorePaths;
 use super::setup::{self, Setup};
 use super::socket;
 use crate::config::{CONFIG_KEY, Config};
-use crate::engine::{self, Audience, Doors, Effect, Engine, Origin, Silence};
+use crate::engine::{self, Audience, Doors, Engine};
 use crate::limits::{DAEMON_END_WAIT, LOCK_LEFT_WAIT};
-use crate::numbers::Ino;
 use crate::service::{Caller, Listed, Service, make_rows};
 use crate::store::sqlite::{Sqlite, remove_files, remove_lock, write_protection};
 use crate::store::{Durability, Identity, Readers, StoreError, Writer};
@@ -50,19 +49,6 @@ impl StoreFile {
     #[must_use]
     pub fn is_removed(&self) -> bool {
         !self.identity.has_name(&self.path)
-    }
-}
-
-/// Nobody hears of changes: there are no mounts and no handles.
-pub struct Nobody;
-
-impl Audience for Nobody {
-    fn make_forget(&self, _: &[(Origin, Effect)]) {}
-    fn silence(&self, _: &[(Origin, Effect)]) -> Box<dyn Silence> {
-        Box::new(())
-    }
-    fn is_in_use(&self, _: Ino) -> bool {
-        false
     }
 }
 

@@ -157,3 +157,16 @@ pub trait Audience: Send + Sync {
         false
     }
 }
+
+/// Nobody hears of changes: there are no mounts and no handles.
+pub struct Nobody;
+
+impl Audience for Nobody {
+    fn make_forget(&self, _: &[(Origin, Effect)]) {}
+    fn silence(&self, _: &[(Origin, Effect)]) -> Box<dyn Silence> {
+        Box::new(())
+    }
+    fn is_in_use(&self, _: Ino) -> bool {
+        false
+    }
+}

@@ -90,7 +90,7 @@ pub use context::{Context, Origin, ledger_role};
 pub use create::{Create, NewContent, OnDraft};
 pub use doors::{Doors, FaultPoint, kill_at};
 pub use draft::{EmptyDraft, moved_by_copy, renamed_over};
-pub use effects::{Audience, Effect, Fate, Silence};
+pub use effects::{Audience, Effect, Fate, Nobody, Silence};
 pub use files::{Digest, FILE_KIND, SaveFile};
 pub use finish::SaveAndMove;
 pub use flaw::{Breach, breach, flaw};

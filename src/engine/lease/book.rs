@@ -388,23 +388,7 @@ fn next_look(row: &LeaseRow, now: LeaseTime) -> LeaseTime {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::engine::{Audience, Effect, Origin, Registry, Silence};
-    use crate::numbers::Ino;
-
-    /// Nobody shows life.
-    struct Quiet;
-
-    impl Audience for Quiet {
-        fn make_forget(&self, _: &[(Origin, Effect)]) {}
-
-        fn silence(&self, _: &[(Origin, Effect)]) -> Box<dyn Silence> {
-            Box::new(())
-        }
-
-        fn is_in_use(&self, _: Ino) -> bool {
-            false
-        }
-    }
+    use crate::engine::{Nobody, Registry};
 
     const S: u64 = 1_000_000_000;
 
@@ -426,7 +410,7 @@ mod tests {
     #[test]
     fn an_owner_is_listened_for_before_the_end_however_late_one_looks() {
         let (agents, clock) = (Arc::new(Registry::default()), LeaseClock::at_rest());
-        let signs = Signs::of(&Quiet, &agents, &clock);
+        let signs = Signs::of(&Nobody, &agents, &clock);
         for looks in [&[2 * S, 3 * S][..], &[3 * S + S / 2]] {
             let mut book = book(4);
             for look in looks {
@@ -441,7 +425,7 @@ mod tests {
     #[test]
     fn an_end_is_not_undone_by_what_is_heard_after_it() {
         let (agents, clock) = (Arc::new(Registry::default()), LeaseClock::at_rest());
-        let signs = Signs::of(&Quiet, &agents, &clock);
+        let signs = Signs::of(&Nobody, &agents, &clock);
         let bob = AgentName::new("bob").unwrap();
         let (record, attempt) = (RecordKey(1), Attempt(1));
         for (cause, at) in [(Cause::RanOut, 40 * S), (Cause::LetGo, 10 * S)] {
@@ -478,7 +462,7 @@ mod tests {
     #[test]
     fn what_was_not_committed_is_tried_again() {
         let (agents, clock) = (Arc::new(Registry::default()), LeaseClock::at_rest());
-        let signs = Signs::of(&Quiet, &agents, &clock);
+        let signs = Signs::of(&Nobody, &agents, &clock);
         let mut book = book(400);
         let warned = |book: &mut Book, at| {
             let due = book.due(LeaseTime(at * S), &signs);

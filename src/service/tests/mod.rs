@@ -19,25 +19,11 @@ use tempfile::TempDir;
 use super::*;
 use crate::config::Config;
 use crate::engine::{
-    Audience, Context, Create, Doors, Effect, NewContent, Origin, Save, SetAttributes, Sight,
-    Silence, Text, Write, WriteAt,
+    Context, Create, Doors, NewContent, Nobody, Save, SetAttributes, Sight, Text, Write, WriteAt,
 };
 use crate::names::{FileName, ShownPath, TreePath};
-use crate::numbers::Ino;
 use crate::store::sqlite::Sqlite;
 use crate::store::{Durability, Identity, Node};
-
-struct Nobody;
-
-impl Audience for Nobody {
-    fn make_forget(&self, _: &[(Origin, Effect)]) {}
-    fn silence(&self, _: &[(Origin, Effect)]) -> Box<dyn Silence> {
-        Box::new(())
-    }
-    fn is_in_use(&self, _: Ino) -> bool {
-        false
-    }
-}
 
 /// A store in a directory of its own.
 struct Bench {
