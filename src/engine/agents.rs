@@ -263,8 +263,7 @@ impl Turn<'_> {
         let uid = uid.map_or(Field::Absent, |uid| Field::Integer(i64::from(uid)));
         let fields = [("agent", Field::Text(agent.as_str())), ("role", role), ("uid", uid)];
         let payload = Payload::of(&fields);
-        let (kind, workspace, before, after) = (None, None, None, None);
-        self.append(None, Happening { name, kind, workspace, before, after, payload })?;
+        self.append(None, Happening::of(name, payload))?;
         self.effect(Effect::Agents);
         Ok(())
     }

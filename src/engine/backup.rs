@@ -11,7 +11,7 @@ use crate::ledger::{EventName, Via};
 use crate::names::{FileName, TreePath};
 use crate::numbers::Ino;
 use crate::refusal::Rule;
-use crate::store::{Class, Node, NodeType, Read, Record, Result, Standing};
+use crate::store::{Node, Read, Record, Result, Standing};
 
 use super::governed::{Slot, governed, path_of, slot};
 use super::record::Step;
@@ -130,7 +130,7 @@ pub(super) fn tell_of_backup(turn: &Turn<'_>, home: &Home, file: &Node, stop: St
 impl Turn<'_> {
     /// The parked record whose backup a file of directory `dir` is, and where it would lie.
     pub(super) fn parked_by(&self, dir: Ino, file: &Node) -> Result<Option<(Record, Home)>> {
-        if file.class != Class::Plain || file.node_type != NodeType::File {
+        if !file.is_plain_file() {
             return Ok(None);
         }
         let Some(governed) = governed(self.txn, self.config, dir)? else { return Ok(None) };

@@ -13,7 +13,7 @@ use crate::limits::RECORD_BYTES_MAX;
 use crate::names::FileName;
 use crate::numbers::{Ino, UnixNanos};
 use crate::refusal::Refusal;
-use crate::store::{Class, Node, NodeType, StoreError};
+use crate::store::{Node, StoreError};
 
 use super::files::Saved as Past;
 use super::setattr::gone;
@@ -137,9 +137,8 @@ impl Command for RefuseChecked {
 }
 
 fn checked_file(turn: &Turn<'_>, ino: Ino, may_lack_name: bool) -> Result<Node, Stop> {
-    let is_there = |node: &Node| node.nlink > 0 || may_lack_name;
-    let node = turn.txn.node(ino)?.filter(is_there).ok_or_else(gone)?;
-    if node.node_type != NodeType::File || node.class != Class::Plain {
+    let node = plain::file(turn, ino)?;
+    if node.nlink == 0 && !may_lack_name {
         return Err(gone().into());
     }
     Ok(node)
@@ -173,7 +172,7 @@ impl Turn<'_> {
         dir: Ino,
         name: &FileName,
     ) -> Result<(), Stop> {
-        if node.node_type != NodeType::File || node.class != Class::Plain {
+        if !node.is_plain_file() {
             return Ok(());
         }
         let Some(check) = self.check_of(dir, name)? else { return Ok(()) };

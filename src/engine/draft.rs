@@ -217,18 +217,11 @@ impl Turn<'_> {
     /// The event of a draft that was saved and not taken.
     pub(super) fn drafted(&mut self, home: &Home, refusal: &Refusal) -> Result<(), StoreError> {
         let path = home.file_path().to_string();
-        let happening = Happening {
-            name: EventName::DRAFTED,
-            kind: Some(home.kind().name()),
-            workspace: Some(&home.governed.path),
-            before: None,
-            after: None,
-            payload: Payload::of(&[
-                ("path", Field::Text(&path)),
-                ("rule", Field::Text(refusal.rule.code())),
-            ]),
-        };
-        self.append(None, happening)?;
+        let payload = Payload::of(&[
+            ("path", Field::Text(&path)),
+            ("rule", Field::Text(refusal.rule.code())),
+        ]);
+        self.append(None, Happening::at(home, EventName::DRAFTED, payload))?;
         Ok(())
     }
 }

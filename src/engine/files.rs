@@ -166,8 +166,7 @@ impl Turn<'_> {
         dir: Ino,
         next: Option<(Ino, FileName)>,
     ) -> Result<(), StoreError> {
-        let file = node.node_type == NodeType::File && node.class == Class::Plain;
-        if !file || self.config.files().is_empty() {
+        if !node.is_plain_file() || self.config.files().is_empty() {
             return Ok(());
         }
         if node.nlink == 0 {
@@ -462,14 +461,7 @@ impl Turn<'_> {
     ) -> Result<History, StoreError> {
         let known = self.txn.history(path)?;
         let before = known.as_ref().map_or(G(0), |history| history.last_g);
-        let happening = Happening {
-            name,
-            kind: Some(&KIND),
-            workspace: None,
-            before: None,
-            after: None,
-            payload,
-        };
+        let happening = Happening { kind: Some(&KIND), ..Happening::of(name, payload) };
         let g = self.append_after(before, None, happening)?;
         Ok(match known {
             Some(history) => History { last_g: g, ..history },

@@ -8,7 +8,7 @@ use crate::limits::RECORD_BYTES_MAX;
 use crate::names::{FileName, TreePath};
 use crate::numbers::Ino;
 use crate::refusal::{Refusal, Rule};
-use crate::store::{Class, Node, NodeType};
+use crate::store::Node;
 
 use super::governed::{governed, is_plain, path_of};
 use super::{
@@ -48,7 +48,7 @@ impl Command for Govern {
         }
         let mut files = Vec::new();
         turn.txn.list(dir.ino, None, &mut |(name, node)| {
-            if node.node_type == NodeType::File && node.class == Class::Plain {
+            if node.is_plain_file() {
                 files.push((name, node));
             }
             true

@@ -302,17 +302,11 @@ impl Turn<'_> {
 
     fn register(&mut self, workspace: &TreePath, kind: &KindName, dir: &TreePath) -> Result<()> {
         let shown = dir.to_string();
-        self.append(
-            None,
-            Happening {
-                name: EventName::REGISTERED,
-                kind: Some(kind),
-                workspace: Some(workspace),
-                before: None,
-                after: None,
-                payload: Payload::of(&[("path", Field::Text(&shown))]),
-            },
-        )?;
+        let payload = Payload::of(&[("path", Field::Text(&shown))]);
+        let (kind, workspace) = (Some(kind), Some(workspace));
+        let happening =
+            Happening { kind, workspace, ..Happening::of(EventName::REGISTERED, payload) };
+        self.append(None, happening)?;
         Ok(())
     }
 

@@ -90,10 +90,7 @@ impl Turn<'_> {
 
     /// Begins or renews the lease of a file, if it is a lock; says whether it is nothing else.
     pub(super) fn renew_lock(&mut self, node: &Node) -> Result<bool, StoreError> {
-        if !self.config.files().has_locks()
-            || node.node_type != NodeType::File
-            || node.class != Class::Plain
-        {
+        if !self.config.files().has_locks() || !node.is_plain_file() {
             return Ok(false);
         }
         let (mut is_lock, mut is_other) = (false, false);

@@ -7,7 +7,7 @@
 use crate::limits::{CHUNK_BYTES, CHUNK_INDEX_MAX, FILE_BYTES_MAX};
 use crate::numbers::Ino;
 use crate::refusal::{Refusal, Rule};
-use crate::store::{Class, Node, NodeType, Read, StoreError};
+use crate::store::{Node, Read, StoreError};
 
 use super::setattr::{drop_privileges, gone};
 use super::{About, Command, Effect, Stop, Terms, Turn};
@@ -56,12 +56,9 @@ fn too_large(bytes: u64) -> Refusal {
 }
 
 /// A plain file that still exists.
-fn file(turn: &Turn<'_>, ino: Ino) -> Result<Node, Stop> {
-    let node = turn.txn.node(ino)?.ok_or_else(gone)?;
-    if node.node_type != NodeType::File || node.class != Class::Plain {
-        return Err(gone().into());
-    }
-    Ok(node)
+pub(super) fn file(turn: &Turn<'_>, ino: Ino) -> Result<Node, Stop> {
+    let node = turn.txn.node(ino)?.filter(Node::is_plain_file);
+    node.ok_or_else(|| gone().into())
 }
 
 impl Command for Write {

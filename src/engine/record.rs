@@ -129,14 +129,8 @@ impl Turn<'_> {
             None => record.version,
         };
         let payload = self.told_of_step(&record, home, &step)?;
-        let happening = Happening {
-            name: step.event,
-            kind: Some(home.kind().name()),
-            workspace: Some(&home.governed.path),
-            before,
-            after: Some(after),
-            payload,
-        };
+        let happening =
+            Happening { before, after: Some(after), ..Happening::at(home, step.event, payload) };
         let g = self.append(Some(&record), happening)?;
         if let Some(content) = step.content {
             let version = VersionRow {
@@ -355,8 +349,8 @@ impl Turn<'_> {
         via: Option<Via>,
     ) -> Result<Record, StoreError> {
         let Entry { transition, content, status, links } = entry;
-        // Taking a record is a new attempt: the number that fences off the one before. So is having it back from
-        // where it rested, such as from `done`: what held it before that holds it no more.
+        // Taking a record is a new attempt: the number that fences off the one before. So is taking it back from
+        // where it rested, such as from `done`: whoever held it before that holds it no more.
         let is_taken = |kind: &Kind| {
             let from = kind.state_named(record.state.as_str());
             record.owner != home.owner || record.is_lapsed() || kind.claims_anew(from, home.state)

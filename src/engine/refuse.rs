@@ -189,15 +189,7 @@ impl Command for TellForbidden {
             ("path", Field::Text(&path)),
             ("rule", Field::Text(self.rule.code())),
         ]);
-        let happening = Happening {
-            name: EventName::FORBIDDEN,
-            kind: None,
-            workspace: None,
-            before: None,
-            after: None,
-            payload,
-        };
-        turn.append(None, happening)?;
+        turn.append(None, Happening::of(EventName::FORBIDDEN, payload))?;
         Ok(())
     }
 }

@@ -109,24 +109,16 @@ pub(super) fn retire(
 ) -> Result<G, StoreError> {
     let expected = record.expected();
     let path = home.file_path().to_string();
-    let owner = Field::from(record.owner.as_ref());
-    let g = turn.append(
-        Some(&record),
-        Happening {
-            name: event,
-            kind: Some(home.kind().name()),
-            workspace: Some(&home.governed.path),
-            before: Some(record.version),
-            after: None,
-            payload: Payload::of(&[
-                ("attempt", Field::Integer(record.attempt.0.cast_signed())),
-                ("owner", owner),
-                ("path", Field::Text(&path)),
-                ("state", Field::Text(record.state.as_str())),
-                ("to", to.map_or(Field::Absent, Field::Text)),
-            ]),
-        },
-    )?;
+    let payload = Payload::of(&[
+        ("attempt", Field::Integer(record.attempt.0.cast_signed())),
+        ("owner", record.owner.as_ref().into()),
+        ("path", Field::Text(&path)),
+        ("state", Field::Text(record.state.as_str())),
+        ("to", to.map_or(Field::Absent, Field::Text)),
+    ]);
+    let happening =
+        Happening { before: Some(record.version), ..Happening::at(home, event, payload) };
+    let g = turn.append(Some(&record), happening)?;
     record.last_g = g;
     record.standing = standing;
     // What it said about others goes with it; what others say about it stays.

@@ -82,7 +82,7 @@ impl Command for RestoreFile {
         let there = turn.txn.lookup(self.parent, &self.name)?;
         let is_new = there.is_none();
         let mut node = match there {
-            Some(node) if node.node_type == NodeType::File && node.class == Class::Plain => node,
+            Some(node) if node.is_plain_file() => node,
             Some(_) => {
                 let reason = format!("`{}` is no plain file now", self.name);
                 let remedy = "move it away first";

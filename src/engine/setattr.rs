@@ -75,7 +75,7 @@ impl Command for SetAttributes {
         let mut node = found.ok_or_else(gone)?;
         turn.require_node(&node)?;
         if let Some(size) = self.size {
-            if node.class != Class::Plain || node.node_type != NodeType::File {
+            if !node.is_plain_file() {
                 let reason = "this size can only be set by a save";
                 return Err(Refusal::new(Rule::Unsupported, reason, "write the file").into());
             }

@@ -12,6 +12,7 @@ use crate::store::{
     Class, Durability, EventRow, Node, NodeType, Record, RefusalRow, StoreError, Txn, earlier,
 };
 
+use super::governed::Home;
 use super::queued::Queued;
 use super::refuse::to_tell;
 use super::{Audience, Context, Doors, Effect, Ends, Scopes, Undone};
@@ -118,7 +119,7 @@ pub struct Turn<'a> {
     pub(super) follows: Vec<Queued>,
 }
 
-/// What happened to a record, for [`Turn::append`].
+/// What happened, for [`Turn::append`].
 pub struct Happening<'a> {
     /// The event's name.
     pub name: EventName,
@@ -132,6 +133,21 @@ pub struct Happening<'a> {
     pub after: Option<Version>,
     /// What more there is to say.
     pub payload: Payload,
+}
+
+impl Happening<'static> {
+    /// An event about no record.
+    pub fn of(name: EventName, payload: Payload) -> Self {
+        Happening { name, kind: None, workspace: None, before: None, after: None, payload }
+    }
+}
+
+impl<'a> Happening<'a> {
+    /// An event about what has its place at `home`, and of no version of it.
+    pub fn at(home: &'a Home, name: EventName, payload: Payload) -> Self {
+        let (kind, workspace) = (Some(home.kind().name()), Some(&home.governed.path));
+        Happening { kind, workspace, ..Happening::of(name, payload) }
+    }
 }
 
 impl Turn<'_> {

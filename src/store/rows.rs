@@ -72,6 +72,12 @@ impl Node {
     pub fn kind(&self) -> NodeKind {
         NodeKind { ino: self.ino, node_type: self.node_type, class: self.class }
     }
+
+    /// Whether it is a regular file without the rules of records and drafts.
+    #[must_use]
+    pub fn is_plain_file(&self) -> bool {
+        self.node_type == NodeType::File && self.class == Class::Plain
+    }
 }
 
 /// An inode to be made.

@@ -61,19 +61,12 @@ impl Chore for PutAside {
         let (from, to) = (home.file_path().to_string(), path_of(turn.txn, into, &new_name)?);
         let to = to.to_string();
         let why = draft.why.map(|why| why.reason);
-        let happening = Happening {
-            name: EventName::PUT_ASIDE,
-            kind: Some(home.kind().name()),
-            workspace: Some(&home.governed.path),
-            before: None,
-            after: None,
-            payload: Payload::of(&[
-                ("path", Field::Text(&from)),
-                ("reason", why.as_deref().into()),
-                ("to_path", Field::Text(&to)),
-            ]),
-        };
-        turn.append(None, happening)?;
+        let payload = Payload::of(&[
+            ("path", Field::Text(&from)),
+            ("reason", why.as_deref().into()),
+            ("to_path", Field::Text(&to)),
+        ]);
+        turn.append(None, Happening::at(&home, EventName::PUT_ASIDE, payload))?;
         Ok(true)
     }
 }

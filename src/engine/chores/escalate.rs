@@ -6,7 +6,7 @@ use crate::ledger::{EventName, Field, Payload};
 use crate::names::FileName;
 use crate::numbers::Ino;
 use crate::refusal::{Refusal, Rule};
-use crate::store::{Class, Node, NodeType, Record};
+use crate::store::{Node, Record};
 
 use super::super::files::Saved;
 use super::super::governed::{Home, path_of};
@@ -68,22 +68,18 @@ impl Chore for Escalate {
         }
 
         let expected = record.expected();
-        let happening = Happening {
-            name: EventName::ESCALATED,
-            kind: Some(home.kind().name()),
-            workspace: Some(&home.governed.path),
-            before: Some(record.version),
-            after: Some(record.version),
-            payload: Payload::of(&[
-                ("attempt", Field::Integer(record.attempt.0.cast_signed())),
-                ("owner", Field::from(record.owner.as_ref())),
-                ("path", Field::Text(&path)),
-                ("since", Field::Text(&since)),
-                ("state", Field::Text(record.state.as_str())),
-                ("status", Field::Text(&status)),
-                (UNLOGGED, if is_logged { Field::Absent } else { Field::Flag(true) }),
-            ]),
-        };
+        let payload = Payload::of(&[
+            ("attempt", Field::Integer(record.attempt.0.cast_signed())),
+            ("owner", Field::from(record.owner.as_ref())),
+            ("path", Field::Text(&path)),
+            ("since", Field::Text(&since)),
+            ("state", Field::Text(record.state.as_str())),
+            ("status", Field::Text(&status)),
+            (UNLOGGED, if is_logged { Field::Absent } else { Field::Flag(true) }),
+        ]);
+        let (before, after) = (Some(record.version), Some(record.version));
+        let happening =
+            Happening { before, after, ..Happening::at(&home, EventName::ESCALATED, payload) };
         record.last_g = turn.append(Some(&record), happening)?;
         turn.put_record(&record, &expected)?;
         Ok(true)
@@ -121,7 +117,7 @@ fn in_the_way(turn: &Turn<'_>, dir: Ino, name: &FileName) -> Result<Refused, Sto
 /// its name.
 fn append_line(turn: &mut Turn<'_>, dir: Ino, name: &FileName, line: &str) -> Result<bool, Stop> {
     let mut node = match turn.txn.lookup(dir, name)? {
-        Some(node) if node.node_type == NodeType::File && node.class == Class::Plain => node,
+        Some(node) if node.is_plain_file() => node,
         Some(_) => return Ok(false),
         None => {
             let (name, content) = (name.clone(), NewContent::File);

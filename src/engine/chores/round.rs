@@ -69,6 +69,19 @@ pub(super) trait Chore: Send + 'static {
     fn run(self, turn: &mut Turn<'_>) -> Result<bool, Stop>;
 }
 
+/// Records of a workspace to which nothing has happened for long.
+struct Idle<'a> {
+    workspace: WorkspaceKey,
+    binding: &'a Binding,
+    /// Which entry of what is stuck they are looked for by, as in [`Sort`].
+    which: Option<usize>,
+    /// Where they lie, and with which status.
+    state: StateIx,
+    status: &'a Statuses,
+    /// For how long nothing has.
+    after: Duration,
+}
+
 impl Chores {
     /// The rounds of one process; `name` tells it from all others that serve the store.
     #[must_use]
@@ -144,16 +157,13 @@ impl Chores {
     fn archive(&self, row: &WorkspaceRow, dir: Ino, binding: &Binding) -> Result<u64, Refusal> {
         let archive = binding.kind.chores().archive.as_ref();
         let Some(archive) = archive.filter(|_| binding.chores.archive) else { return Ok(0) };
-        let from = (archive.from, &Statuses::Any);
+        let (state, status, after) = (archive.from, &Statuses::Any, archive.after);
+        let idle = Idle { workspace: row.key, binding, which: None, state, status, after };
         self.each_idle(
-            (row, None),
-            binding,
-            (from, archive.after),
+            &idle,
             |_| true,
             |record| {
-                let put_away =
-                    PutAway { record: record.key, last_g: record.last_g, to: archive.to };
-                self.act(dir, put_away)
+                self.act(dir, PutAway { record: record.key, last_g: record.last_g, to: archive.to })
             },
         )
     }
@@ -163,9 +173,10 @@ impl Chores {
         let Some(escalate) = escalate.filter(|_| binding.chores.escalate) else { return Ok(0) };
         let mut done = 0;
         for (nth, stuck) in escalate.stuck.iter().enumerate() {
-            let stands = ((stuck.state, &stuck.status), stuck.after);
+            let (state, status, after) = (stuck.state, &stuck.status, stuck.after);
+            let idle = Idle { workspace: row.key, binding, which: Some(nth), state, status, after };
             let untold = |told| told != Told::Logged;
-            done += self.each_idle((row, Some(nth)), binding, stands, untold, |record| {
+            done += self.each_idle(&idle, untold, |record| {
                 let file = escalate.file.clone();
                 self.act(dir, Escalate { dir, file, record })
             })?;
@@ -251,20 +262,17 @@ impl Chores {
         UnixNanos(self.engine.now().0.saturating_sub(time))
     }
 
-    /// Does something for records of a state and of such a status to which nothing has happened for so long,
-    /// where what was told of them since is `fit`; as many as one round sees to.
+    /// Does something for idle records of which what was told since is `fit`; for as many as one round sees to.
     fn each_idle(
         &self,
-        (row, which): (&WorkspaceRow, Option<usize>),
-        binding: &Binding,
-        stand: ((StateIx, &Statuses), Duration),
+        idle: &Idle<'_>,
         fit: impl Fn(Told) -> bool,
         act: impl Fn(Record) -> Result<u64, Refusal>,
     ) -> Result<u64, Refusal> {
-        let sort = (row.key, which);
+        let sort = (idle.workspace, idle.which);
         let (in_vain, rounds) = self.in_vain.lock().remove(&sort).unwrap_or_default();
         self.engine.undone().goes_on(rounds);
-        let found = self.idle(row, binding, stand, (in_vain, fit))?;
+        let found = self.find_idle(idle, in_vain, fit)?;
         let (mut done, count) = (0, found.len());
         for record in found {
             done += act(record)?;
@@ -276,13 +284,12 @@ impl Chores {
         Ok(done)
     }
 
-    /// They, but for so many of the first.
-    fn idle(
+    /// They, but for the first `skipped`.
+    fn find_idle(
         &self,
-        workspace: &WorkspaceRow,
-        binding: &Binding,
-        ((state, status), after): ((StateIx, &Statuses), Duration),
-        (skipped, fit): (usize, impl Fn(Told) -> bool),
+        &Idle { workspace, binding, state, status, after, .. }: &Idle<'_>,
+        skipped: usize,
+        fit: impl Fn(Told) -> bool,
     ) -> Result<Vec<Record>, Refusal> {
         let stuck = binding.kind.chores().escalate.as_ref().filter(|_| binding.chores.escalate);
         let is_told_of = stuck.is_some_and(|all| all.stuck.iter().any(|one| one.state == state));
@@ -298,7 +305,7 @@ impl Chores {
                 true => read.last_event()?.map_or(old, |event| event.g),
                 false => old,
             };
-            read.idle(workspace.key, &state.name, newest, &mut |record| {
+            read.idle(workspace, &state.name, newest, &mut |record| {
                 let fits = match (status, record.status.as_deref()) {
                     (Statuses::Any, _) => true,
                     (Statuses::Listed(_), has) => has.is_some_and(|has| status.contains(has)),

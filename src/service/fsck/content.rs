@@ -57,7 +57,7 @@ pub(super) fn check(read: &dyn Read, nodes: &Nodes, check: &mut Check<'_>) -> Re
 /// what is missing at the end of one, is a hole.
 fn content(read: &dyn Read, node: &Node, chunks: Option<&Chunks>, check: &mut Check<'_>) {
     let thing = || format!("node {}", node.ino.0);
-    let plain = node.node_type == NodeType::File && node.class == Class::Plain;
+    let plain = node.is_plain_file();
     let Some(chunks) = chunks else {
         if plain && node.chunks > 0 {
             let what = format!("says {} chunks of content and has none", node.chunks);

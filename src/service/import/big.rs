@@ -10,15 +10,15 @@ use std::io::Read as _;
 use parking_lot::Mutex;
 
 use crate::engine::{
-    Base, Context, Placed, Put, PutContent, Remove, RemoveWhat, Rename, RenameMode, SetAttributes,
-    Sight, TimeOrNow, WhileNamed, Write, WriteAt, read_plain,
+    Base, Command, Context, Placed, Put, PutContent, Remove, RemoveWhat, Rename, RenameMode,
+    SetAttributes, Sight, TimeOrNow, WhileNamed, Write, WriteAt, read_plain,
 };
 use crate::ledger::Hash;
 use crate::limits::CHUNK_BYTES;
 use crate::names::FileName;
 use crate::numbers::Ino;
 use crate::refusal::{Refusal, Rule};
-use crate::store::{Class, Node, NodeType};
+use crate::store::Node;
 
 use super::super::Service;
 use super::super::pace::Pace;
@@ -72,178 +72,165 @@ impl From<Refusal> for Why {
     }
 }
 
-/// Puts the file at `put.parent/put.name`, whose content is `file` and not that of `put`.
-pub(super) fn put(
-    service: &Service,
-    context: &Context,
-    put: Put,
-    meta: &Meta,
-    (file, pace): (&mut File, &mut Pace<'_>),
-) -> Result<Placed, Why> {
-    let (parent, name) = (put.parent, put.name.clone());
-    let look = |name: &FileName| {
-        let found =
-            crate::store::read(&**service.engine.readers(), |read| read.lookup(parent, name));
-        found.map_err(Refusal::from)
-    };
-    let compared = |there: &Node, how: (&mut File, &mut Pace<'_>)| {
-        Ok(if is_same(service, there, meta, how)? {
+/// A large file on its way into the store.
+pub(super) struct Big<'a, 'p> {
+    pub service: &'a Service,
+    pub context: Context,
+    /// Where it goes, and with which attributes; its content is not this one's.
+    pub put: Put,
+    pub meta: &'a Meta,
+    /// Its content.
+    pub file: &'a mut File,
+    pub pace: &'a mut Pace<'p>,
+}
+
+impl Big<'_, '_> {
+    /// Puts it in its place.
+    pub fn put(mut self) -> Result<Placed, Why> {
+        let (parent, name) = (self.put.parent, self.put.name.clone());
+        if let Some(there) = self.look(&name)? {
+            return self.compared(&there);
+        }
+        let hash = Hash::of(name.as_bytes()).to_string();
+        let aside = format!(".import-{}.tmp", &hash[..16]);
+        let wrong = |why: crate::names::NameError| Refusal::new(Rule::BadName, why.to_string(), "");
+        let aside = FileName::new(aside).map_err(wrong)?;
+        let service = self.service;
+        let Some(_part) = service.importing.take((parent, aside.clone())) else {
+            return Ok(Placed::Left("another import writes it just now".to_owned()));
+        };
+        if let Some(there) = self.look(&name)? {
+            // One that has just ended has put it.
+            return self.compared(&there);
+        }
+        if self.look(&aside)?.is_some() {
+            // What an import that was interrupted left behind.
+            self.run(Remove { parent, name: aside.clone(), what: RemoveWhat::File })?;
+        }
+        let empty = PutContent::File(std::sync::Arc::from(Vec::new()));
+        let ino = match self.run(Put { name: aside.clone(), content: empty, ..self.put.clone() })? {
+            Placed::Plain(ino) => ino,
+            other => return Ok(other),
+        };
+        match self.fill(ino, &aside) {
+            Ok(()) => Ok(Placed::Plain(ino)),
+            Err(why) => Err(self.without_part(ino, &aside, why)),
+        }
+    }
+
+    fn run<C: Command>(&self, command: C) -> Result<C::Out, Refusal> {
+        self.service.engine.run(self.context.clone(), command)
+    }
+
+    fn look(&self, name: &FileName) -> Result<Option<Node>, Refusal> {
+        let readers = self.service.engine.readers();
+        Ok(crate::store::read(&**readers, |read| read.lookup(self.put.parent, name))?)
+    }
+
+    fn compared(&mut self, there: &Node) -> Result<Placed, Why> {
+        Ok(if self.is_same(there)? {
             Placed::Unchanged(there.ino)
         } else {
             Placed::Left("other content is there".to_owned())
         })
-    };
-    if let Some(there) = look(&name)? {
-        return compared(&there, (file, pace));
     }
-    let hash = Hash::of(name.as_bytes()).to_string();
-    let aside = format!(".import-{}.tmp", &hash[..16]);
-    let wrong = |why: crate::names::NameError| Refusal::new(Rule::BadName, why.to_string(), "");
-    let aside = FileName::new(aside).map_err(wrong)?;
-    let Some(_part) = service.importing.take((parent, aside.clone())) else {
-        return Ok(Placed::Left("another import writes it just now".to_owned()));
-    };
-    if let Some(there) = look(&name)? {
-        // One that has just ended has put it.
-        return compared(&there, (file, pace));
-    }
-    let run = |put| service.engine.run(context.clone(), put);
-    if look(&aside)?.is_some() {
-        // What an import that was interrupted left behind.
-        let remove = Remove { parent, name: aside.clone(), what: RemoveWhat::File };
-        service.engine.run(context.clone(), remove)?;
-    }
-    let empty = PutContent::File(std::sync::Arc::from(Vec::new()));
-    let ino = match run(Put { name: aside.clone(), content: empty, ..put.clone() })? {
-        Placed::Plain(ino) => ino,
-        other => return Ok(other),
-    };
-    match fill(service, context, (ino, &put, &aside), meta, (file, pace)) {
-        Ok(()) => Ok(Placed::Plain(ino)),
-        Err(why) => Err(without_part(service, context, (parent, aside, ino), why)),
-    }
-}
 
-/// Writes the content to the file, which lies aside, and gives it its attributes and its name.
-fn fill(
-    service: &Service,
-    context: &Context,
-    (ino, put, aside): (Ino, &Put, &FileName),
-    meta: &Meta,
-    (file, pace): (&mut File, &mut Pace<'_>),
-) -> Result<(), Why> {
-    let size = copy(service, context, ino, (file, meta.size, pace))?;
-    let attributes = SetAttributes {
-        ino,
-        mode: Some(put.mode),
-        uid: None,
-        gid: None,
-        is_chown: false,
-        size: Some(size),
-        atime: Some(TimeOrNow::At(meta.mtime)),
-        mtime: Some(TimeOrNow::At(meta.mtime)),
-    };
-    service.engine.run(context.clone(), attributes)?;
-    let rename = Rename {
-        parent: put.parent,
-        name: aside.clone(),
-        new_parent: put.parent,
-        new_name: put.name.clone(),
-        mode: RenameMode::NoReplace,
-        sight: Sight::Known(Base::Unseen),
-    };
-    let (parent, name) = (put.parent, aside.clone());
-    service.engine.run(context.clone(), WhileNamed { parent, name, ino, command: rename })?;
-    Ok(())
-}
-
-/// Removes the part that was written, which a full disk and a full quota allow, and says so where it stays.
-fn without_part(
-    service: &Service,
-    context: &Context,
-    (parent, aside, ino): (Ino, FileName, Ino),
-    why: Why,
-) -> Why {
-    let remove = Remove { parent, name: aside.clone(), what: RemoveWhat::File };
-    let removal = WhileNamed { parent, name: aside.clone(), ino, command: remove };
-    let stays = match service.engine.run(context.clone(), removal) {
-        // Whoever took it away, or put something else there.
-        Err(refusal) if refusal.rule == Rule::Absent => return why,
-        Ok(()) => return why,
-        Err(stays) => stays,
-    };
-    let told =
-        format!("; a part of it stays as `{aside}` until it is imported again: {}", stays.reason);
-    match why {
-        Why::Interrupted => Why::Unreadable(format!("interrupted{told}")),
-        Why::Unreadable(why) => Why::Unreadable(why + &told),
-        Why::Refused(refusal) => {
-            Why::Refused(Refusal { reason: refusal.reason.clone() + &told, ..refusal })
-        }
+    /// Writes the content to the file, which lies aside, and gives it its attributes and its name.
+    fn fill(&mut self, ino: Ino, aside: &FileName) -> Result<(), Why> {
+        let size = self.copy(ino)?;
+        let mtime = Some(TimeOrNow::At(self.meta.mtime));
+        self.run(SetAttributes {
+            ino,
+            mode: Some(self.put.mode),
+            uid: None,
+            gid: None,
+            is_chown: false,
+            size: Some(size),
+            atime: mtime,
+            mtime,
+        })?;
+        let rename = Rename {
+            parent: self.put.parent,
+            name: aside.clone(),
+            new_parent: self.put.parent,
+            new_name: self.put.name.clone(),
+            mode: RenameMode::NoReplace,
+            sight: Sight::Known(Base::Unseen),
+        };
+        let (parent, name) = (self.put.parent, aside.clone());
+        self.run(WhileNamed { parent, name, ino, command: rename })?;
+        Ok(())
     }
-}
 
-/// Copies all pieces; chunks of zeros only stay holes.
-fn copy(
-    service: &Service,
-    context: &Context,
-    ino: Ino,
-    (file, size, pace): (&mut File, u64, &mut Pace<'_>),
-) -> Result<u64, Why> {
-    let mut at = 0;
-    loop {
-        go_on(at, size, pace)?;
-        let data = piece(file)?;
-        if data.is_empty() {
-            return Ok(at);
-        }
-        let hole = |chunk: &[u8]| chunk.iter().all(|&byte| byte == 0);
-        let chunks: Vec<&[u8]> = data.chunks(CHUNK_BYTES).collect();
-        for run in chunks.chunk_by(|one, next| hole(one) == hole(next)) {
-            if run.first().is_some_and(|chunk| !hole(chunk)) {
-                let write = Write { ino, at: WriteAt::Offset(at), data: run.concat() };
-                service.engine.run(context.clone(), write)?;
+    /// Removes the part that was written, which a full disk and a full quota allow, and says so where it stays.
+    fn without_part(&self, ino: Ino, aside: &FileName, why: Why) -> Why {
+        let (parent, name) = (self.put.parent, aside.clone());
+        let remove = Remove { parent, name: name.clone(), what: RemoveWhat::File };
+        let stays = match self.run(WhileNamed { parent, name, ino, command: remove }) {
+            // Whoever took it away, or put something else there.
+            Err(refusal) if refusal.rule == Rule::Absent => return why,
+            Ok(()) => return why,
+            Err(stays) => stays,
+        };
+        let told = format!(
+            "; a part of it stays as `{aside}` until it is imported again: {}",
+            stays.reason
+        );
+        match why {
+            Why::Interrupted => Why::Unreadable(format!("interrupted{told}")),
+            Why::Unreadable(why) => Why::Unreadable(why + &told),
+            Why::Refused(refusal) => {
+                Why::Refused(Refusal { reason: refusal.reason.clone() + &told, ..refusal })
             }
-            at += run.iter().map(|chunk| chunk.len() as u64).sum::<u64>();
         }
     }
-}
 
-/// Before each piece.
-fn go_on(at: u64, size: u64, pace: &mut Pace<'_>) -> Result<(), Why> {
-    let goes_on = pace.goes_on(at >> 20, size >> 20, "MiB of a file");
-    if goes_on { Ok(()) } else { Err(Why::Interrupted) }
-}
-
-fn piece(file: &mut File) -> std::io::Result<Vec<u8>> {
-    let mut data = Vec::with_capacity(PIECE_BYTES);
-    file.take(PIECE_BYTES as u64).read_to_end(&mut data)?;
-    Ok(data)
-}
-
-fn is_same(
-    service: &Service,
-    there: &Node,
-    meta: &Meta,
-    (file, pace): (&mut File, &mut Pace<'_>),
-) -> Result<bool, Why> {
-    let comparable = there.node_type == NodeType::File && there.class == Class::Plain;
-    if !comparable || there.size != meta.size {
-        return Ok(false);
+    /// Copies all pieces; chunks of zeros only stay holes.
+    fn copy(&mut self, ino: Ino) -> Result<u64, Why> {
+        let mut at = 0;
+        loop {
+            let data = self.piece(at)?;
+            if data.is_empty() {
+                return Ok(at);
+            }
+            let hole = |chunk: &[u8]| chunk.iter().all(|&byte| byte == 0);
+            let chunks: Vec<&[u8]> = data.chunks(CHUNK_BYTES).collect();
+            for run in chunks.chunk_by(|one, next| hole(one) == hole(next)) {
+                if run.first().is_some_and(|chunk| !hole(chunk)) {
+                    self.run(Write { ino, at: WriteAt::Offset(at), data: run.concat() })?;
+                }
+                at += run.iter().map(|chunk| chunk.len() as u64).sum::<u64>();
+            }
+        }
     }
-    let mut at = 0;
-    loop {
-        go_on(at, meta.size, pace)?;
-        let ours = piece(file)?;
-        let theirs = crate::store::read(&**service.engine.readers(), |read| {
-            read_plain(read, there, at, PIECE_BYTES)
-        });
-        if ours != theirs.map_err(Refusal::from)? {
+
+    /// The next piece of the content, which begins at `at`, if anybody waits for it still.
+    fn piece(&mut self, at: u64) -> Result<Vec<u8>, Why> {
+        if !self.pace.goes_on(at >> 20, self.meta.size >> 20, "MiB of a file") {
+            return Err(Why::Interrupted);
+        }
+        let mut data = Vec::with_capacity(PIECE_BYTES);
+        (&mut *self.file).take(PIECE_BYTES as u64).read_to_end(&mut data)?;
+        Ok(data)
+    }
+
+    fn is_same(&mut self, there: &Node) -> Result<bool, Why> {
+        if !there.is_plain_file() || there.size != self.meta.size {
             return Ok(false);
         }
-        if ours.is_empty() {
-            return Ok(true);
+        let mut at = 0;
+        loop {
+            let ours = self.piece(at)?;
+            let theirs = crate::store::read(&**self.service.engine.readers(), |read| {
+                read_plain(read, there, at, PIECE_BYTES)
+            });
+            if ours != theirs.map_err(Refusal::from)? {
+                return Ok(false);
+            }
+            if ours.is_empty() {
+                return Ok(true);
+            }
+            at += ours.len() as u64;
         }
-        at += ours.len() as u64;
     }
 }

@@ -16,6 +16,7 @@ use crate::refusal::{Refusal, Rule};
 use super::super::Failure;
 use super::super::misnamed::{Misnamed, Named};
 use super::super::pace::Pace;
+use super::big::Big;
 use super::flow::Flow;
 use super::walk::{FoundDir, Inode, Meta, Xattrs, shared, xattrs};
 use super::{
@@ -276,7 +277,8 @@ impl Import<'_> {
         let xattrs = xattrs(&file).map_err(big::Why::Unreadable)?;
         let empty = PutContent::File(Arc::from(Vec::new()));
         let put = self.put(place.parent, name, meta, empty);
-        let placed = big::put(self.service, &self.caller.context(), put, meta, (&mut file, pace))?;
+        let (service, context) = (self.service, self.caller.context());
+        let placed = Big { service, context, put, meta, file: &mut file, pace }.put()?;
         Ok((placed, xattrs))
     }
 
