@@ -5,35 +5,42 @@
 //! behind; nothing that a client does or does not do holds it up. Deliberately not here: what a
 //! mount shows (`tree`), what a command does (`service`), the command line (`cli`).
 
-mod below;
+// The store that it serves.
 mod chores;
-mod client;
-mod covers;
-mod elsewhere;
-mod failure;
 mod held;
-mod lines;
 mod lock_files;
 mod logging;
+mod open;
+mod paths;
+mod setup;
+
+// Its mounts, and what lies below and around them.
+mod below;
+mod covers;
+mod elsewhere;
 mod mount_table;
 mod mounts;
 mod nudge;
-mod open;
 mod options;
-mod paths;
-mod places;
 mod point;
 mod reach;
-mod room;
-mod server;
-mod setup;
-mod signals;
-mod socket;
-mod spare;
-mod spawn;
 mod users;
 mod wanted;
+
+// Its control socket, and who comes to it.
+mod client;
+mod lines;
+mod places;
+mod room;
+mod server;
+mod socket;
+mod spare;
 mod wire;
+
+// The process: how it begins, is told to end, and fails.
+mod failure;
+mod signals;
+mod spawn;
 mod working;
 
 pub use client::{Answers, Client};

@@ -8,73 +8,84 @@
 //! outside the transaction. Deliberately not here: the kernel, threads that wait for a commit
 //! (the answer travels with the change), and rules of kinds (they are data, see `kind`).
 
-mod agents;
+// The desk: who writes, what waits there, and who hears of it.
 mod alarm;
-mod anew;
 mod announcer;
-mod apart;
-mod arrival;
-mod backup;
 mod bell;
-mod checked;
-mod chores;
 mod command;
-mod commit;
-mod computed;
 mod context;
-mod create;
 mod desk;
 mod doors;
-mod draft;
 mod effects;
-mod exchange;
-mod files;
-mod filling;
-mod finish;
-mod flaw;
-mod govern;
-mod governed;
-mod judge;
-mod lane;
-mod late;
-mod lease;
 mod line;
-mod link;
-mod lock_files;
-mod make_dirs;
-mod modes;
 mod nameless;
-mod names;
 mod no_room;
-mod outlook;
-mod past_names;
-mod plain;
-mod put;
 mod queue;
 mod queued;
+mod reclaim;
+mod turn;
+mod writer;
+
+// What a change asks in its turn: places, rights, rules, and what is to be said.
+mod agents;
+mod arrival;
+mod backup;
+mod computed;
+mod filling;
+mod flaw;
+mod governed;
+mod judge;
+mod late;
+mod modes;
+mod names;
+mod outlook;
+mod past_names;
 mod quota;
 mod ready;
-mod reclaim;
-mod record;
 mod refuse;
+mod rights;
+mod rules;
+mod scopes;
+mod sight;
+mod users;
+mod versions;
+
+// Changes of names and nodes.
+mod apart;
+mod create;
+mod exchange;
+mod govern;
+mod lane;
+mod link;
+mod make_dirs;
 mod remove;
 mod remove_tree;
 mod rename;
-mod restore;
-mod rights;
-mod rules;
-mod save;
-mod scopes;
 mod setattr;
-mod sight;
 mod sync;
-mod take;
-mod turn;
-mod users;
-mod versions;
 mod while_named;
-mod writer;
 mod xattr;
+
+// Changes of what records, drafts and plain files say.
+mod checked;
+mod draft;
+mod files;
+mod finish;
+mod plain;
+mod record;
+mod restore;
+mod save;
+mod take;
+
+// Many changes as one, and what comes from outside or from other rules.
+mod anew;
+mod commit;
+mod put;
+
+// What the clock brings.
+mod chores;
+mod lease;
+mod lock_files;
 
 pub use agents::{PutAgent, Registered, Registry, RemoveAgent};
 pub use anew::{MakeRows, RowsMade};

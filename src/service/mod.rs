@@ -8,45 +8,50 @@
 //! ends the process; whoever asks is named by [`Caller`], which the socket's peer credentials make.
 //! Deliberately not here: argument parsing, where the store lies, mounts, SQL.
 
+// The commands, one file each.
 mod agents;
-mod anew;
 mod backup;
-mod caller;
 mod claim;
-mod computed;
 mod doctor;
 mod export;
-mod find;
 mod finish;
 mod fsck;
 mod gc;
 mod govern;
 mod heartbeat;
 mod import;
-mod in_ready;
-mod lane;
 mod list;
 mod log;
-mod misfits;
-mod misnamed;
-mod pace;
-mod part;
-mod pasts;
-mod permitted;
-mod places;
 mod project;
 mod ready;
-mod refused;
-mod reply;
-mod request;
 mod restore;
 mod rewind;
 mod rows;
 mod show;
 mod status;
 mod watch;
-mod whence;
 mod why;
+
+// What is asked, by whom, and what is answered.
+mod caller;
+mod pace;
+mod part;
+mod refused;
+mod reply;
+mod request;
+
+// What several of them need.
+mod anew;
+mod computed;
+mod find;
+mod in_ready;
+mod lane;
+mod misfits;
+mod misnamed;
+mod pasts;
+mod permitted;
+mod places;
+mod whence;
 
 #[cfg(test)]
 mod tests;

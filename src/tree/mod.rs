@@ -5,58 +5,67 @@
 //! engine does, inside the transaction); no call waits for a commit; the tree never touches a
 //! mount. Deliberately not here: SQL, the FUSE library, lifecycles.
 
+// What a name stands for, and what is shown of it.
 mod absent;
-mod apart;
 mod attr;
-mod busy;
 mod caller;
-mod change;
-mod checked;
-mod cleanups;
 mod computed;
 mod computed_listing;
 mod cursor;
-mod cut;
 mod events;
-mod ghosts;
-mod handles;
 mod history;
-mod hold;
-mod hub;
-mod inherited;
-mod judging;
 mod kept_listing;
-mod late;
-mod lineage;
 mod listing;
 mod lookup;
-mod moved_away;
-mod old_pages;
+mod ready;
+mod statfs;
+mod why;
+
+// Open files: what is read and written by them, and when that is judged.
+mod checked;
+mod cut;
+mod handles;
+mod hold;
+mod judging;
+mod late;
 mod open;
-mod overtaken;
-mod parted;
 mod pins;
 mod plain_save;
 mod read;
-mod ready;
 mod release;
 mod seek;
-mod seen;
 mod set_attr;
 mod sizes;
 mod staged;
+mod unsaved;
+mod write;
+
+// Changes of names, and transactions.
+mod change;
+mod cleanups;
+mod ghosts;
+mod txn;
+
+// Who works at a file: programs, and those that they started.
+mod busy;
+mod inherited;
+mod lineage;
+mod parted;
+mod seen;
+mod unborn;
+
+// What kernels remember that others change, and who waits or watches.
+mod apart;
+mod hub;
+mod moved_away;
+mod old_pages;
+mod overtaken;
 mod start;
-mod statfs;
 mod taken;
 mod told;
 mod touched;
-mod txn;
-mod unborn;
-mod unsaved;
 mod waits;
 mod wakes;
-mod why;
-mod write;
 
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;

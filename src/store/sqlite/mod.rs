@@ -3,43 +3,51 @@
 //! What must stay true: a commit that must survive power loss is flushed; parameters only, never
 //! values in SQL text; the file is 0600 and locked by one daemon at a time.
 
+// The traits of the store in SQL, and the tables.
+#[macro_use]
+mod read;
 mod agents;
-mod beside;
-mod checkpoint;
+mod checks;
+mod chores;
 mod chunks;
 mod columns;
-mod copying;
+mod files;
+mod leases;
+mod links;
+mod nodes;
+mod places;
+mod quotas;
+mod ready;
+mod schema;
+mod why;
+mod write;
+
+// Big files beside the tables.
 mod extents;
+mod freeing;
+
+// Commits: the log, its flushes, and the room for it.
+mod checkpoint;
+mod gather;
+mod log_index;
+mod read_mark;
+mod room;
+mod writer;
+
+// Opening and reading a store, and who has it.
+mod beside;
+mod copying;
+mod head;
+mod lock;
+mod pool;
+mod reading;
+
 #[cfg(test)]
 mod extents_faults_test;
 #[cfg(test)]
 mod extents_test;
-mod files;
-mod freeing;
-mod gather;
-mod head;
-mod lock;
-mod log_index;
-mod nodes;
-mod places;
 #[cfg(test)]
 mod plans_test;
-mod pool;
-#[macro_use]
-mod read;
-mod checks;
-mod chores;
-mod leases;
-mod links;
-mod quotas;
-mod read_mark;
-mod reading;
-mod ready;
-mod room;
-mod schema;
-mod why;
-mod write;
-mod writer;
 
 use std::cell::RefCell;
 use std::path::{Path, PathBuf};
