@@ -51,12 +51,12 @@ pub(super) struct Desk {
     pub leases: Book,
     /// When the next record becomes ready by itself.
     pub due: Option<UnixNanos>,
-    /// The same, as a [`Ripen`] found it.
+    /// That moment as the last [`Ripen`] found it, until the desk takes it over.
     pub next_due: Arc<Mutex<Option<Option<UnixNanos>>>>,
     pub wall: Wall,
     /// Records that were held and could not be given back.
     pub let_go: Arc<LetGo>,
-    /// What others are told of the room that there is.
+    /// Whether there is room, as those are told who do not sit here.
     pub no_room: Arc<NoRoom>,
 }
 
@@ -69,7 +69,7 @@ struct Batch {
     nameless: Vec<Ino>,
     /// What the commit must survive, as far as a turn found it out.
     durability: Durability,
-    /// Of one of its changes the desk tells itself.
+    /// One of its changes is not told apart: the desk itself answers them all.
     is_told_here: bool,
 }
 
@@ -133,8 +133,9 @@ impl Desk {
         if is_tight && !(ends.is_empty() && ends_again.is_empty()) {
             is_tight = !self.make_room();
         }
-        // What could not be written before is tried apart, so that it hinders nobody else.
-        // While it is not written, who lost what it ends is refused, which is looked at one by one.
+        // Ends that could not be written before are tried in a transaction of their own, so that they hold
+        // nobody else up. While they are not written the others are made one by one, since those are to be
+        // refused who have lost a record by such an end.
         is_tight |= !self.end_apart(ends_again);
         if is_tight {
             self.end_apart(ends);
@@ -157,7 +158,8 @@ impl Desk {
         due.changes(&self.clock)
     }
 
-    /// Takes note of what was let go of and could not be given back, and of what is to end before these.
+    /// Takes note of records that were let go of and could not be given back, and of leases that are to end
+    /// before these changes are made.
     fn note_ends(&mut self, jobs: &[Queued]) {
         let now = self.clock.now();
         for (record, attempt) in self.let_go.take() {
@@ -196,7 +198,7 @@ impl Desk {
         let (sync, audience, ends) = (self.sync, &self.audience, self.leases.ends());
         let is_seen_whole = jobs.iter().any(|job| job.terms.is_seen_whole);
         if !jobs.iter().all(|job| job.terms.is_told_apart) {
-            // They may go by what was answered before.
+            // These changes may go by what earlier answers have noted.
             self.announcer.await_idle();
         }
         let mut silence = None;
@@ -269,12 +271,12 @@ impl Desk {
             self.reload_agents();
         }
         let is_forgotten = silence.is_some();
-        // What is answered from now on goes by who is registered.
+        // Kernels ask again from here on, and are answered by the agents who are registered now.
         drop(silence);
         let mut first_due = None;
         for (_, effect) in &effects {
             match effect {
-                // Who is answered finds no lease over any more that the change has renewed.
+                // Before the answers: whoever has renewed a lease must not find it over.
                 Effect::Lease(note) => self.leases.note(note, lease_now),
                 Effect::Due(at) => first_due = first_due.into_iter().chain([*at]).min(),
                 Effect::Attr { .. }
@@ -347,7 +349,7 @@ impl Desk {
         while self.reclaim() {}
     }
 
-    /// The next daemon does not know of ends that are not written.
+    /// Before the daemon ends: the next one knows nothing of leases whose end is not written.
     fn end_the_rest(&mut self) {
         self.note_ends(&[]);
         if self.leases.has_ends() {
@@ -423,7 +425,7 @@ impl Round<'_> {
             Err(Stop::Store(error)) => return Err(error),
             Err(Stop::Refused(why)) => {
                 txn.rollback()?;
-                // What a directory that did not move after all would have been is not remembered.
+                // The move was undone: what was remembered of the directory at its new place is wrong.
                 if effects.contains(&Effect::DirectoryMoved) {
                     self.scopes.forget();
                 }

@@ -239,7 +239,7 @@ pub(super) fn next_version(
     }
     let before = turn.content(&record)?;
     if before[..] == text.bytes[..] {
-        // They make no version, and mend nothing; of a flag by rules that hold no more they are the end.
+        // The same bytes make no version, and mend nothing; but they end a flag by rules that hold no more.
         if !record.is_valid() && turn.flaw(&record)?.is_none() {
             record = turn.unflag(record, home, node, text)?;
         }
@@ -293,7 +293,7 @@ fn save_draft(
         Err(Stop::Store(error)) => Err(Stop::Store(error)),
         Err(Stop::Refused(why)) => {
             let (refusal, bytes) = (why.refusal, &text.bytes);
-            // A copy of a record that is not valid moves nothing: who made it must not take it for made.
+            // A copy of a record that is not valid moves nothing, and whoever made it must hear that.
             let is_taken = turn.takes_as_draft(&home, &refusal)?;
             leave_draft(turn, node, draft, &home, &refusal, bytes)?;
             if is_taken {

@@ -258,9 +258,10 @@ impl Command for Take {
 }
 
 impl Take {
-    /// The best that can be taken. One whose own text is in the way, such as one into which no owner
-    /// can be written, is passed over: it would keep all from the rest. So is one whose name is taken
-    /// where it would go: it would keep that lane's agent from the rest; and one that the caller may not take.
+    /// The best that can be taken. Passed over are a record whose own text is in the way, such as one into
+    /// which no owner can be written, since it would keep everybody from the rest; one whose name is taken
+    /// where it would go, since it would keep that lane's agent from the rest; and one that the caller may
+    /// not take.
     fn best(
         &self,
         turn: &mut Turn<'_>,
@@ -344,14 +345,14 @@ impl Take {
     }
 }
 
-/// What the kernel has asked of who takes a record.
+/// Which permission bits the kernel has asked for whoever takes a record.
 #[derive(Clone, Copy)]
 enum Asked {
-    /// Nothing need be.
+    /// None need be asked: no mode binds the caller.
     Enough,
-    /// The bits of this directory.
+    /// Those of this directory.
     Of(Ino),
-    /// Nothing: there is none in between.
+    /// None: the caller came by no kernel.
     Nothing,
 }
 
@@ -386,7 +387,7 @@ fn in_its_place(path: &TreePath) -> Refusal {
     Refusal::new(Rule::Taken, reason, format!("remove `{path}`, or give it another name"))
 }
 
-/// The best is taken to work on it, and not somewhere where it would be no record any more.
+/// The best is taken to be worked on, and not to a place where it would be no record any more.
 fn no_lane(name: &FileName) -> Refusal {
     let reason = format!("`.next`, which is `{name}` now, can only go where records lie");
     Refusal::new(Rule::Transition, reason, "name a lane, or move that record by its own name")

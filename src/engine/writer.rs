@@ -47,12 +47,13 @@ fn work(desk: &mut Desk, queue: &Queue<Queued>) {
 /// What leads to the desk. The writer's thread ends when it is dropped.
 struct Door {
     queue: Arc<Queue<Queued>>,
-    /// Always there, but while it is dropped.
+    /// Always there, except while it is dropped.
     desk: Option<Arc<Mutex<Desk>>>,
 }
 
 impl Door {
-    /// Lends the desk, if it is free. What was put into the queue meanwhile nobody else would make.
+    /// Lends the desk, if it is free, and looks at the queue afterwards: what was put there meanwhile nobody
+    /// else would make.
     fn at_desk<T>(&self, work: impl FnOnce(&mut Desk) -> T) -> Option<T> {
         let mut desk = self.desk.as_ref()?.try_lock()?;
         let done = work(&mut desk);
@@ -367,14 +368,14 @@ impl Engine {
         &self.ends
     }
 
-    /// Whether the last who wrote found no room.
+    /// Whether the last one who wrote found no room.
     #[must_use]
     pub fn had_no_room(&self) -> bool {
         self.no_room.is_noted()
     }
 
-    /// Why changes are refused, whatever they are: the store cannot be written, or has no room now, for
-    /// which is looked where nobody writes.
+    /// Why all changes are refused, where they are: the store cannot be written, or has no room now. Room is
+    /// looked for first, where nobody writes.
     #[must_use]
     pub fn refuses(&self) -> Option<Refusal> {
         if self.protection.is_some() {

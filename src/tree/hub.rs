@@ -200,7 +200,7 @@ impl Hub {
         self.identities.read().get(&id).map(Arc::clone)
     }
 
-    /// What is about to be told of a file is true for who asked alone, through this mount.
+    /// What this mount's kernel is about to be told of a file is true only for the one who asked.
     pub(super) fn outdate_answers(&self, mount: MountId, ino: Ino) {
         if let Some(member) = self.members().iter().find(|member| member.mount.id() == mount) {
             member.mount.outdate_answers(ino);

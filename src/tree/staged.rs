@@ -52,13 +52,14 @@ pub(super) struct Staged {
     buffer: Option<Vec<u8>>,
     /// It was opened to be written.
     pub writes: bool,
-    /// What the buffer takes of what its user may have.
+    /// What the buffer takes of the memory that its user may have.
     charge: Option<Charge>,
     /// What was written since the last judgement.
     pub unsaved: Unsaved,
     /// Who opened it.
     pub opened_by: Option<Caller>,
-    /// Who closed a descriptor that it had inherited, and had written: whoever opened it has it still.
+    /// Who closed an inherited descriptor after writing, while whoever opened the file has it open still: the
+    /// save is put off.
     pub put_off: Option<Caller>,
     /// It is a checked file, opening it emptied it, and nothing was written since.
     pub emptied: Option<Emptied>,
@@ -88,7 +89,7 @@ pub(super) struct Staged {
     poison: Option<Refusal>,
     /// How the last judgement ended, if badly; until something is written again.
     pub failed: Option<Refusal>,
-    /// For what there was no room at last.
+    /// The last write for which there was no room.
     pub unmade: Option<Unmade>,
 }
 
