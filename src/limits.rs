@@ -559,3 +559,7 @@ pub const ROWS_AT_ONCE: usize = 256;
 
 /// Rows of `list` and `ready` that the daemon keeps before it tells them: some 100 KB.
 pub const ROWS_IN_A_PART: usize = 512;
+
+/// How long all parts of one report may wait until whoever asks takes them: they are read from one snapshot, and
+/// as long as somebody has that the log of the store cannot begin anew.
+pub const PARTS_TAKEN_WITHIN: Duration = Duration::from_secs(30);

@@ -1,8 +1,10 @@
 //! Reports of many rows, told in parts: a daemon keeps no more of one in memory, however many there are. Whoever
 //! asks joins them.
 
+use std::time::{Duration, Instant};
+
 use super::{Exit, Failure, Reply, Report, Sink};
-use crate::limits::ROWS_IN_A_PART;
+use crate::limits::{PARTS_TAKEN_WITHIN, ROWS_IN_A_PART};
 use crate::store::{self, Visit};
 
 /// The rows of a report that is being made.
@@ -10,28 +12,37 @@ pub(super) struct Rows<'s, Row> {
     sink: Sink<'s>,
     report: fn(Vec<Row>) -> Report,
     kept: Vec<Row>,
+    /// How long parts may still wait until they are taken.
+    left: Duration,
 }
 
 impl<'s, Row> Rows<'s, Row> {
     /// None yet; `report` makes one of a part.
     pub fn new(sink: Sink<'s>, report: fn(Vec<Row>) -> Report) -> Self {
-        Rows { sink, report, kept: Vec::new() }
+        Rows { sink, report, kept: Vec::new(), left: PARTS_TAKEN_WITHIN }
     }
 
     /// Adds one.
     ///
     /// # Errors
-    /// Nobody waits for the end any more.
+    /// Nobody waits for the end any more, or who does takes too long.
     pub fn push(&mut self, row: Row) -> Result<(), Failure> {
         self.kept.push(row);
         if self.kept.len() < ROWS_IN_A_PART {
             return Ok(());
         }
         let part = (self.report)(std::mem::take(&mut self.kept));
-        match (self.sink)(Reply::Part(Box::new(part))) {
-            true => Ok(()),
-            false => Err(Failure::new(Exit::Failed, "interrupted", "ask again")),
+        let begin = Instant::now();
+        if !(self.sink)(Reply::Part(Box::new(part))) {
+            return Err(Failure::new(Exit::Failed, "interrupted", "ask again"));
         }
+        self.left = self.left.saturating_sub(begin.elapsed());
+        if self.left.is_zero() {
+            let reason = format!("what there is was not taken within {PARTS_TAKEN_WITHIN:?}");
+            let remedy = "ask again, or for less (`workfs list --help`)";
+            return Err(Failure::new(Exit::Busy, reason, remedy));
+        }
+        Ok(())
     }
 
     /// The report with the rows that are left.
@@ -74,5 +85,31 @@ impl Whole {
         }
         self.0 = Some(joined);
         None
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::ReadyReport;
+    use super::*;
+
+    #[test]
+    fn who_takes_parts_slowly_is_given_up() {
+        let mut told = 0;
+        let mut sink = |_| {
+            told += 1;
+            true
+        };
+        let mut rows =
+            Rows::new(&mut sink, |_: Vec<()>| Report::Ready(ReadyReport { rows: vec![] }));
+        let mut add_part = |left: Duration| {
+            rows.left = left;
+            (0..ROWS_IN_A_PART).try_for_each(|_| rows.push(()))
+        };
+        assert!(add_part(PARTS_TAKEN_WITHIN).is_ok());
+        // The part itself takes longer.
+        let failure = add_part(Duration::from_nanos(1)).unwrap_err();
+        assert_eq!(failure.exit, Exit::Busy);
+        assert_eq!(told, 2);
     }
 }
