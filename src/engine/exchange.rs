@@ -67,7 +67,7 @@ impl Rename {
     }
 }
 
-/// Refuses to bring `node`, to its new name by an exchange.
+/// Refuses what an exchange may not bring to its new name.
 fn require_exchangeable(
     turn: &mut Turn<'_>,
     node: &Node,
