@@ -1,37 +1,40 @@
 //! What belongs to inodes: the content of plain files, the targets of links, and what else has a row.
 
-use std::collections::HashMap;
-
 use crate::limits::CHUNK_BYTES;
 use crate::numbers::Ino;
 use crate::store::{Chunks, Class, Node, NodeType, Part, Read};
 
 use super::super::Failure;
-use super::tree::Nodes;
+use super::tree::{Nodes, Seen};
 use super::{Check, shown_file};
 
 pub(super) fn check(read: &dyn Read, nodes: &Nodes, check: &mut Check<'_>) -> Result<(), Failure> {
-    let (mut chunks, total) = (HashMap::<Ino, Chunks>::new(), check.report.nodes);
+    let (mut chunks, total) = (Vec::<Chunks>::new(), check.report.nodes);
     let listed = read.all_chunks(&mut |one| {
         if nodes.is_gone(one.ino) {
             check.problem(format!("node {}", one.ino.0), "has content and does not exist");
         }
-        chunks.insert(one.ino, one);
+        chunks.push(one);
         check.tick(chunks.len() as u64, total, "contents")
     });
     let are_known = check.got(|| "contents".to_owned(), listed)?.is_some();
     if check.report.interrupted {
         return Ok(());
     }
-    for seen in nodes.in_order() {
-        let node = &seen.node;
+    // The rows of a damaged file come in any order.
+    chunks.sort_by_key(|one| one.ino);
+    let mut links = Vec::new();
+    let listed = nodes.read_all(read, &mut |node| {
         // One without a name may be on its way out, piece by piece.
         if are_known && node.nlink > 0 {
-            content(read, node, chunks.get(&node.ino), check);
+            let place = chunks.binary_search_by_key(&node.ino, |one| one.ino);
+            content(read, node, place.ok().map(|place| &chunks[place]), check);
         }
-        if node.node_type == NodeType::Symlink {
-            target(read, node, check)?;
-        }
+        links.extend((node.node_type == NodeType::Symlink).then_some((node.ino, node.size)));
+    });
+    check.got(|| "nodes".to_owned(), listed)?;
+    for (ino, size) in links {
+        target(read, ino, size, check)?;
     }
     for part in Part::ALL {
         let mut wrong = Vec::new();
@@ -39,7 +42,7 @@ pub(super) fn check(read: &dyn Read, nodes: &Nodes, check: &mut Check<'_>) -> Re
             if nodes.is_gone(ino) {
                 wrong.push((ino, "does not exist"));
             } else if let Some(seen) = nodes.get(ino)
-                && !has(part, &seen.node)
+                && !has(part, seen)
             {
                 wrong.push((ino, "is none that has one"));
             }
@@ -110,10 +113,10 @@ pub(super) fn outline(read: &dyn Read, check: &mut Check<'_>) -> Result<(), Fail
     Ok(())
 }
 
-fn target(read: &dyn Read, node: &Node, check: &mut Check<'_>) -> Result<(), Failure> {
-    let thing = || format!("node {}", node.ino.0);
-    match check.got(thing, read.symlink(node.ino))? {
-        Some(Some(target)) if target.len() as u64 != node.size => {
+fn target(read: &dyn Read, ino: Ino, size: u64, check: &mut Check<'_>) -> Result<(), Failure> {
+    let thing = || format!("node {}", ino.0);
+    match check.got(thing, read.symlink(ino))? {
+        Some(Some(target)) if target.len() as u64 != size => {
             check.problem(thing(), "is a link whose size is not its target's");
         }
         Some(None) => check.problem(thing(), "is a link without a target"),
@@ -123,7 +126,7 @@ fn target(read: &dyn Read, node: &Node, check: &mut Check<'_>) -> Result<(), Fai
 }
 
 /// Whether a node may have it.
-fn has(part: Part, node: &Node) -> bool {
+fn has(part: Part, node: &Seen) -> bool {
     match part {
         Part::DirName | Part::Quota => node.node_type == NodeType::Directory,
         Part::Target => node.node_type == NodeType::Symlink,

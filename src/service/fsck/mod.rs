@@ -129,7 +129,7 @@ pub fn fsck(
         let config = config.or(kept.as_ref());
         rows::lists(read, &mut check)?;
         agents::check(read, &ledger, &mut check)?;
-        let nodes = tree::check(read, &mut check)?;
+        let mut nodes = tree::check(read, &mut check)?;
         if check.report.interrupted {
             return Ok(check.report);
         }
@@ -138,7 +138,7 @@ pub fn fsck(
         let since = config.map(|config| rules_since(read, config)).transpose();
         let since = check.got(|| "rules".to_owned(), since)?.flatten().flatten();
         let rules = config.map(|config| Rules { config, since });
-        records::check(read, &nodes, (&ledger, rules.as_ref()), &mut check)?;
+        records::check(read, &mut nodes, (&ledger, rules.as_ref()), &mut check)?;
         files::check(read, &nodes, &ledger, &mut check)?;
         Ok(check.report)
     })

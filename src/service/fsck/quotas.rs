@@ -12,7 +12,7 @@ use super::{Check, shown};
 
 pub(super) fn check(read: &dyn Read, nodes: &Nodes, check: &mut Check<'_>) -> Result<(), Failure> {
     let mut sums: HashMap<Ino, Charged> = HashMap::new();
-    for node in nodes.all().map(|seen| &seen.node) {
+    let listed = nodes.read_all(read, &mut |node| {
         if let Some(quota) = node.quota {
             let (sum, one) = (sums.entry(quota).or_default(), Charged::of(node));
             sum.bytes += one.bytes;
@@ -20,11 +20,12 @@ pub(super) fn check(read: &dyn Read, nodes: &Nodes, check: &mut Check<'_>) -> Re
         }
         let top = node.node_type == NodeType::Directory && node.parent == ROOT;
         let below = node.nlink > 0 && !top;
-        let Some(above) = nodes.get(node.parent).map(|above| above.node.quota) else { continue };
-        if below && node.quota != above {
+        let above = nodes.get(node.parent).map(|above| above.quota());
+        if below && above.is_some_and(|above| node.quota != above) {
             check.problem(shown(read, node.ino), "is not charged to the quota of its parent");
         }
-    }
+    });
+    check.got(|| "nodes".to_owned(), listed)?;
     let quotas = check.got(|| "quotas".to_owned(), read.quotas())?.unwrap_or_default();
     for (dir, charged) in quotas {
         let Charged { bytes, inodes } = sums.get(&dir).copied().unwrap_or_default();

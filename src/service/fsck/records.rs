@@ -1,6 +1,6 @@
 //! Records, drafts and places: each record in one place, each version with its event.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 use std::sync::Arc;
 
 use crate::config::Binding;
@@ -25,7 +25,7 @@ struct Workspace {
 
 pub(super) fn check(
     read: &dyn Read,
-    nodes: &Nodes,
+    nodes: &mut Nodes,
     (ledger, rules): (&Ledger, Option<&Rules<'_>>),
     check: &mut Check<'_>,
 ) -> Result<(), Failure> {
@@ -40,49 +40,53 @@ pub(super) fn check(
     });
     check.got(|| "workspaces".to_owned(), listed)?;
     for row in rows {
-        places(read, &row, (nodes, ledger), check)?;
+        places(read, &row, (&*nodes, ledger), check)?;
         let binding = rules.and_then(|rules| rules.config.bind(&row.path));
         workspaces.insert(row.key, Workspace { row, binding });
     }
-    let mut files: HashSet<Ino> = HashSet::new();
-    let mut records = Vec::new();
+    // As many as were numbered: none is ever removed.
+    let numbers = check.got(|| "numbers".to_owned(), read.numbers())?.unwrap_or_default();
+    let total = numbers.iter().find(|one| one.of == "records").map_or(0, |one| one.highest);
+    let (mut failed, mut nth) = (None, 0);
     let listed = read.all_records(&mut |(key, file, row)| {
-        match row {
-            Ok(record) => records.push(record),
+        let record = match row {
+            Ok(record) => record,
             Err(why) => {
-                files.extend(file);
+                file.map(|file| nodes.take(file));
                 check.illegible(format!("record {}", key.0), &why);
+                return true;
             }
+        };
+        if !check.tick(nth, total, "records") {
+            return false;
         }
-        true
-    });
-    let are_known = check.got(|| "records".to_owned(), listed)?.is_some();
-    let total = records.len() as u64;
-    for (nth, record) in records.iter().enumerate() {
-        if !check.tick(nth as u64, total, "records") {
-            return Ok(());
-        }
+        nth += 1;
         check.report.records += 1;
         // What lies in none was told of.
         let Some(workspace) = workspaces.get(&record.workspace) else {
-            files.extend(record.ino());
-            continue;
+            record.ino().map(|file| nodes.take(file));
+            return true;
         };
         let rules = rules.zip(workspace.binding.as_deref());
-        let (workspace, told) = (&workspace.row, None);
+        let (workspace, record, told) = (&workspace.row, &record, None);
         let mut one = One { read, workspace, record, rules, ledger, told, check };
-        one.all(nodes, &mut files)?;
+        failed = one.all(nodes).err();
+        failed.is_none()
+    });
+    if let Some(failure) = failed {
+        return Err(failure);
+    }
+    let are_known = check.got(|| "records".to_owned(), listed)?.is_some();
+    if check.report.interrupted {
+        return Ok(());
     }
     strays(read, check)?;
-    for seen in nodes.all().filter(|seen| seen.names > 0) {
-        let ino = seen.node.ino;
-        match seen.node.class {
-            Class::Record if are_known && !files.contains(&ino) => {
-                check.problem(format!("node {}", ino.0), "is a record's file of no record");
-            }
-            Class::Draft => draft(read, ino, check)?,
-            _ => {}
-        }
+    for seen in nodes.untaken().filter(|_| are_known) {
+        check.problem(format!("node {}", seen.ino.0), "is a record's file of no record");
+    }
+    let drafts = nodes.all().iter().filter(|seen| seen.names > 0 && seen.class == Class::Draft);
+    for seen in drafts {
+        draft(read, seen.ino, check)?;
     }
     Ok(())
 }
@@ -147,7 +151,7 @@ fn places(
         let Some(path) = path_of(dir, check)? else { continue };
         let wanted: TreePath = place.path.names().iter().chain(&place.relative).cloned().collect();
         let there = match nodes.get(dir) {
-            Some(seen) => seen.node.nlink > 0,
+            Some(seen) => seen.nlink > 0,
             None => !nodes.is_gone(dir),
         };
         if !there || path != wanted {
@@ -210,8 +214,8 @@ impl One<'_, '_> {
         self.check.got(|| format!("record {}:{}", workspace.path, record.id), read)
     }
 
-    fn all(&mut self, nodes: &Nodes, files: &mut HashSet<Ino>) -> Result<(), Failure> {
-        self.standing(nodes, files)?;
+    fn all(&mut self, nodes: &mut Nodes) -> Result<(), Failure> {
+        self.standing(nodes)?;
         let content = self.versions()?;
         let step = self.told()?;
         self.noted(Last { step, content })?;
@@ -219,9 +223,9 @@ impl One<'_, '_> {
         self.lease()
     }
 
-    fn standing(&mut self, nodes: &Nodes, files: &mut HashSet<Ino>) -> Result<(), Failure> {
+    fn standing(&mut self, nodes: &mut Nodes) -> Result<(), Failure> {
         match &self.record.standing {
-            Standing::Live { ino, dir, name, .. } => self.live(nodes, files, *ino, (*dir, name)),
+            Standing::Live { ino, dir, name, .. } => self.live(nodes, *ino, (*dir, name)),
             Standing::Parked { dir } => self.parked(nodes, *dir),
             Standing::Gone => Ok(()),
         }
@@ -236,10 +240,10 @@ impl One<'_, '_> {
                 self.problem(format!("is parked, and its backup, node {}, is gone", ino.0));
             }
             None => {}
-            Some(seen) if seen.node.class != Class::Plain => {
+            Some(seen) if seen.class != Class::Plain => {
                 self.problem(format!("its backup, node {}, is not a plain file", ino.0));
             }
-            Some(seen) if seen.node.parent != dir => {
+            Some(seen) if seen.parent != dir => {
                 self.problem(format!("its backup, node {}, does not lie where it lay", ino.0));
             }
             Some(_) => {}
@@ -250,26 +254,26 @@ impl One<'_, '_> {
     /// A living record is in exactly one place, of its workspace.
     fn live(
         &mut self,
-        nodes: &Nodes,
-        files: &mut HashSet<Ino>,
+        nodes: &mut Nodes,
         ino: Ino,
         (dir, name): (Ino, &FileName),
     ) -> Result<(), Failure> {
-        if !files.insert(ino) {
+        if !nodes.take(ino) {
             self.problem(format!("shares its file, node {}, with another record", ino.0));
         }
         match nodes.get(ino) {
             None if nodes.is_gone(ino) => {
                 self.problem(format!("its file, node {}, does not exist", ino.0));
             }
-            Some(seen) if seen.node.class != Class::Record => {
+            Some(seen) if seen.class != Class::Record => {
                 self.problem(format!("its file, node {}, is not marked as a record's", ino.0));
             }
             _ => {}
         }
+        let mut size = None;
         let found = self.read.lookup(dir, name);
         match self.got(found)? {
-            Some(Some(node)) if node.ino == ino => {}
+            Some(Some(node)) if node.ino == ino => size = Some(node.size),
             Some(_) => self.problem(format!("its name {name} does not lead to its file")),
             None => {}
         }
@@ -279,7 +283,6 @@ impl One<'_, '_> {
             Some(_) => self.problem("lies outside its workspace"),
             None => {}
         }
-        let size = nodes.get(ino).map(|seen| seen.node.size);
         let version = self.read.version(self.record.version_g);
         let version = self.got(version)?.flatten();
         if let (Some(size), Some(version)) = (size, version)

@@ -1,18 +1,21 @@
 //! The tree: every node has the names that it says it has, and every name leads to a node.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashSet;
+use std::num::NonZeroU64;
 
 use crate::names::FileName;
 use crate::numbers::Ino;
-use crate::store::{Class, EntryRow, Node, NodeType, Part, Read};
+use crate::store::{self, Class, EntryRow, Node, NodeType, Part, Read};
 
 use super::super::Failure;
 use super::super::find::ROOT;
 use super::{Check, shown};
 
-/// All nodes, with what the entries say of them.
+/// All nodes, with what the entries say of them. There may be millions: what is needed of one by itself only is
+/// read again.
 pub(super) struct Nodes {
-    seen: HashMap<Ino, Seen>,
+    /// By number.
+    seen: Vec<Seen>,
     /// Those whose rows cannot be read.
     illegible: HashSet<Ino>,
     /// All rows were seen; else nobody knows which nodes there are.
@@ -21,9 +24,17 @@ pub(super) struct Nodes {
     are_names_whole: bool,
 }
 
-/// A node and what was found out about it.
+/// What its row says of a node, and what was found out about it.
 pub(super) struct Seen {
-    pub node: Node,
+    pub ino: Ino,
+    pub parent: Ino,
+    quota: Option<NonZeroU64>,
+    pub nlink: u32,
+    mode: u32,
+    pub node_type: NodeType,
+    pub class: Class,
+    /// It is the file of a record.
+    is_taken: bool,
     /// Names that lead to it.
     pub names: u32,
     /// Those of them that are noted as further ones.
@@ -32,42 +43,88 @@ pub(super) struct Seen {
     pub directories: u32,
 }
 
+impl Seen {
+    fn new(node: &Node) -> Seen {
+        Seen {
+            ino: node.ino,
+            parent: node.parent,
+            quota: node.quota.and_then(|dir| NonZeroU64::new(dir.0)),
+            nlink: node.nlink,
+            mode: node.mode,
+            node_type: node.node_type,
+            class: node.class,
+            is_taken: false,
+            names: 0,
+            further: 0,
+            directories: 0,
+        }
+    }
+
+    /// The directory to whose quota it is charged.
+    pub fn quota(&self) -> Option<Ino> {
+        self.quota.map(|dir| Ino(dir.get()))
+    }
+}
+
 impl Nodes {
+    fn place(&self, ino: Ino) -> Option<usize> {
+        self.seen.binary_search_by_key(&ino, |seen| seen.ino).ok()
+    }
+
     /// A node, if it could be read.
     pub fn get(&self, ino: Ino) -> Option<&Seen> {
-        self.seen.get(&ino)
+        self.place(ino).map(|place| &self.seen[place])
+    }
+
+    fn get_mut(&mut self, ino: Ino) -> Option<&mut Seen> {
+        self.place(ino).map(|place| &mut self.seen[place])
     }
 
     /// Whether a node is surely not there.
     pub fn is_gone(&self, ino: Ino) -> bool {
-        self.is_whole && !self.seen.contains_key(&ino) && !self.illegible.contains(&ino)
+        self.is_whole && self.place(ino).is_none() && !self.illegible.contains(&ino)
     }
 
-    /// All that could be read.
-    pub fn all(&self) -> impl Iterator<Item = &Seen> {
-        self.seen.values()
+    /// All that could be read, in the order of their numbers.
+    pub fn all(&self) -> &[Seen] {
+        &self.seen
     }
 
-    /// The same in the order of their numbers.
-    pub fn in_order(&self) -> Vec<&Seen> {
-        let mut all: Vec<&Seen> = self.seen.values().collect();
-        all.sort_unstable_by_key(|seen| seen.node.ino);
-        all
+    /// Reads the rows once more of all that could be read.
+    ///
+    /// # Errors
+    /// A store that cannot be read.
+    pub fn read_all(&self, read: &dyn Read, visit: &mut dyn FnMut(&Node)) -> store::Result<()> {
+        let listed = read.all_nodes(&mut |(_, node)| {
+            node.iter().for_each(&mut *visit);
+            true
+        });
+        // That not all rows can be read was told of when they were read first.
+        if self.is_whole { listed } else { Ok(()) }
+    }
+
+    /// Notes whose file a node is; false if it is another record's already.
+    pub fn take(&mut self, ino: Ino) -> bool {
+        self.get_mut(ino).is_none_or(|seen| !std::mem::replace(&mut seen.is_taken, true))
+    }
+
+    /// The nodes with names that are marked as the file of a record, and are that of none.
+    pub fn untaken(&self) -> impl Iterator<Item = &Seen> {
+        let of_records = self.seen.iter().filter(|seen| seen.class == Class::Record);
+        of_records.filter(|seen| seen.names > 0 && !seen.is_taken)
     }
 }
 
 pub(super) fn check(read: &dyn Read, check: &mut Check<'_>) -> Result<Nodes, Failure> {
     let mut nodes = Nodes {
-        seen: HashMap::new(),
+        seen: Vec::new(),
         illegible: HashSet::new(),
         is_whole: false,
         are_names_whole: false,
     };
     let listed = read.all_nodes(&mut |(ino, node)| {
         match node {
-            Ok(node) => {
-                nodes.seen.insert(ino, Seen { node, names: 0, further: 0, directories: 0 });
-            }
+            Ok(node) => nodes.seen.push(Seen::new(&node)),
             Err(why) => {
                 nodes.illegible.insert(ino);
                 check.illegible(format!("node {}", ino.0), &why);
@@ -76,10 +133,14 @@ pub(super) fn check(read: &dyn Read, check: &mut Check<'_>) -> Result<Nodes, Fai
         true
     });
     nodes.is_whole = check.got(|| "nodes".to_owned(), listed)?.is_some();
+    // The rows of a damaged file come in any order.
+    nodes.seen.sort_by_key(|seen| seen.ino);
+    nodes.seen.dedup_by_key(|seen| seen.ino);
+    nodes.seen.shrink_to_fit();
     check.report.nodes = nodes.seen.len() as u64;
     entries(read, &mut nodes, check)?;
     match nodes.get(ROOT) {
-        Some(root) if root.node.node_type == NodeType::Directory => {}
+        Some(root) if root.node_type == NodeType::Directory => {}
         None if !nodes.is_gone(ROOT) => {}
         _ => check.problem("root", "there is no root directory"),
     }
@@ -90,22 +151,21 @@ pub(super) fn check(read: &dyn Read, check: &mut Check<'_>) -> Result<Nodes, Fai
     });
     check.got(|| "nodes without a name".to_owned(), listed)?;
     for orphan in &orphans {
-        if nodes.get(*orphan).is_some_and(|seen| seen.node.nlink > 0 || seen.names > 0) {
+        if nodes.get(*orphan).is_some_and(|seen| seen.nlink > 0 || seen.names > 0) {
             check.problem(format!("node {}", orphan.0), "is marked as nameless, and is not");
         }
     }
     let total = nodes.seen.len() as u64;
     let mut reached = HashSet::from([ROOT]);
-    for (nth, seen) in nodes.in_order().into_iter().enumerate() {
+    for (nth, seen) in nodes.all().iter().enumerate() {
         if !check.tick(nth as u64, total, "nodes") {
             break;
         }
-        let Node { ino, node_type, .. } = seen.node;
         if nodes.are_names_whole {
-            links(read, seen, orphans.contains(&ino), check);
+            links(read, seen, orphans.contains(&seen.ino), check);
         }
-        if node_type == NodeType::Directory {
-            climb(&nodes, &seen.node, &mut reached, check);
+        if seen.node_type == NodeType::Directory {
+            climb(&nodes, seen, &mut reached, check);
         }
     }
     Ok(nodes)
@@ -132,23 +192,23 @@ fn entries(read: &dyn Read, nodes: &mut Nodes, check: &mut Check<'_>) -> Result<
             check.problem(thing(), "is none that a file can have");
         }
         match nodes.get(parent) {
-            Some(above) if above.node.node_type != NodeType::Directory => {
+            Some(above) if above.node_type != NodeType::Directory => {
                 check.problem(thing(), "lies in something that is no directory");
             }
             None if nodes.is_gone(parent) => check.problem(thing(), "its directory does not exist"),
             _ => {}
         }
         let is_gone = nodes.is_gone(ino);
-        let Some(seen) = nodes.seen.get_mut(&ino) else {
+        let Some(seen) = nodes.get_mut(ino) else {
             if is_gone {
                 check.problem(thing(), format!("leads to node {}, which does not exist", ino.0));
             }
             return true;
         };
         seen.names += 1;
-        let is_first = seen.node.parent == parent;
-        if seen.node.node_type == NodeType::Directory {
-            if let Some(above) = nodes.seen.get_mut(&parent) {
+        let is_first = seen.parent == parent;
+        if seen.node_type == NodeType::Directory {
+            if let Some(above) = nodes.get_mut(parent) {
                 above.directories += 1;
             }
             directories.extend(name.ok().map(|name| (parent, name, ino)));
@@ -182,7 +242,7 @@ fn knows_its_place(
     check: &mut Check<'_>,
 ) -> Result<(), Failure> {
     for (parent, name, ino) in directories {
-        let said = nodes.get(ino).map(|seen| seen.node.parent);
+        let said = nodes.get(ino).map(|seen| seen.parent);
         if said != Some(parent) {
             let what = format!("does not know that it lies in node {}", parent.0);
             check.problem(shown(read, ino), what);
@@ -197,49 +257,49 @@ fn knows_its_place(
 
 /// The number of links is that of the names; a node without one is marked so.
 fn links(read: &dyn Read, seen: &Seen, orphan: bool, check: &mut Check<'_>) {
-    let Seen { node, names, further, directories } = seen;
-    let root = node.ino == ROOT;
+    let Seen { names, further, directories, .. } = seen;
+    let root = seen.ino == ROOT;
     if *names == 0 && !root {
         if !orphan {
-            check.problem(shown(read, node.ino), "has no name and is not marked as nameless");
+            check.problem(shown(read, seen.ino), "has no name and is not marked as nameless");
         }
         return;
     }
-    let wanted = match node.node_type {
+    let wanted = match seen.node_type {
         NodeType::Directory => 2 + directories,
         _ => *names,
     };
-    if node.nlink != wanted {
-        let what = format!("says {} links and has {wanted}", node.nlink);
-        check.problem(shown(read, node.ino), what);
+    if seen.nlink != wanted {
+        let what = format!("says {} links and has {wanted}", seen.nlink);
+        check.problem(shown(read, seen.ino), what);
     }
-    if node.mode & !0o7777 != 0 {
+    if seen.mode & !0o7777 != 0 {
         check
-            .problem(shown(read, node.ino), format!("has the mode {:o}, which is none", node.mode));
+            .problem(shown(read, seen.ino), format!("has the mode {:o}, which is none", seen.mode));
     }
-    if node.node_type == NodeType::Directory && *names > u32::from(!root) {
-        check.problem(shown(read, node.ino), format!("is a directory with {names} names"));
+    if seen.node_type == NodeType::Directory && *names > u32::from(!root) {
+        check.problem(shown(read, seen.ino), format!("is a directory with {names} names"));
     }
-    if node.node_type != NodeType::Directory && names.saturating_sub(*further) != 1 {
+    if seen.node_type != NodeType::Directory && names.saturating_sub(*further) != 1 {
         let what = format!("has {names} names, of which {further} are noted as further ones");
-        check.problem(shown(read, node.ino), what);
+        check.problem(shown(read, seen.ino), what);
     }
-    if node.class != Class::Plain && (node.node_type != NodeType::File || *names != 1) {
-        check.problem(format!("node {}", node.ino.0), "is a record or draft without one name");
+    if seen.class != Class::Plain && (seen.node_type != NodeType::File || *names != 1) {
+        check.problem(format!("node {}", seen.ino.0), "is a record or draft without one name");
     }
 }
 
 /// From every directory the way up ends at the root, or at one from which it does.
-fn climb(nodes: &Nodes, node: &Node, reached: &mut HashSet<Ino>, check: &mut Check<'_>) {
-    let (mut at, mut way) = (node, HashSet::new());
+fn climb(nodes: &Nodes, seen: &Seen, reached: &mut HashSet<Ino>, check: &mut Check<'_>) {
+    let (mut at, mut way) = (seen, HashSet::new());
     while !reached.contains(&at.ino) && at.nlink > 0 {
         let is_circle = !way.insert(at.ino);
         match nodes.get(at.parent) {
-            Some(above) if !is_circle => at = &above.node,
+            Some(above) if !is_circle => at = above,
             None if !nodes.is_gone(at.parent) => return,
             _ => {
                 let what = "is a directory that the root does not reach";
-                return check.problem(format!("node {}", node.ino.0), what);
+                return check.problem(format!("node {}", seen.ino.0), what);
             }
         }
     }
