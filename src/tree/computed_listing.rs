@@ -58,8 +58,9 @@ impl WorkTree {
         (names, cookie): (&[(FileName, Child)], u64),
         emit: &mut dyn FnMut(DirEntry) -> bool,
     ) -> Result<(), StoreError> {
-        let left = (FIRST_COOKIE..).zip(names).filter(|(at, _)| *at > cookie);
-        for (cookie, (name, child)) in left {
+        let told = cookie.saturating_sub(FIRST_COOKIE - 1);
+        let left = names.get(usize::try_from(told).unwrap_or(usize::MAX)..).unwrap_or_default();
+        for (cookie, (name, child)) in (FIRST_COOKIE + told..).zip(left) {
             let computed = self.pasts.node(name, *child);
             let entry = self.computed_entry(read, viewer, computed)?;
             let (name, attr, ttl) = (name.as_bytes().to_vec(), entry.attr, entry.ttl);

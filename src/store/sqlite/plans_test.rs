@@ -4,6 +4,7 @@ use rusqlite::{Connection, Params};
 
 use super::chores::OLD_DRAFTS;
 use super::read::PARKED;
+use super::ready::{READY, READY_BEHIND, READY_TIED};
 use super::schema;
 
 fn plan_of(query: &str, parameters: impl Params) -> Vec<String> {
@@ -24,4 +25,14 @@ fn old_drafts_are_found_by_the_drafts() {
 fn who_is_parked_is_found_without_the_others() {
     let steps = plan_of(PARKED, [1]);
     assert_eq!(steps, ["SEARCH records USING INDEX records_parked (workspace=?)"]);
+}
+
+#[test]
+fn what_is_ready_after_another_is_found_without_what_is_ready_before_it() {
+    let steps =
+        |query, parameters: &[i64]| plan_of(query, rusqlite::params_from_iter(parameters)).concat();
+    let by = |what: &str| format!("SEARCH records USING INDEX records_ready (workspace=?{what})");
+    assert_eq!(steps(READY, &[1]), by(""));
+    assert_eq!(steps(READY_TIED, &[1, 2, 3, 4]), by(" AND priority=? AND since=? AND rowid>?"));
+    assert_eq!(steps(READY_BEHIND, &[1, 2, 3]), by(" AND (priority,since)>(?,?)"));
 }

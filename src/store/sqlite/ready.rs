@@ -11,6 +11,24 @@ use crate::store::{
     Edge, OrderKey, ReadReady, Readiness, Record, Result, Sides, TxnReady, Visit, When,
 };
 
+macro_rules! ready {
+    ($after:literal) => {
+        concat!(
+            "SELECT ",
+            record_columns!(),
+            " FROM records WHERE ready = 1 AND workspace = ?1",
+            $after,
+            " ORDER BY priority, since, key"
+        )
+    };
+}
+
+/// What is ready, in the order of work. Of a place in that order SQLite searches an index by all but the row's
+/// number: so those that are as urgent and as old, which may be all, are asked for by themselves.
+pub(super) const READY: &str = ready!("");
+pub(super) const READY_TIED: &str = ready!(" AND priority = ?2 AND since = ?3 AND key > ?4");
+pub(super) const READY_BEHIND: &str = ready!(" AND (priority, since) > (?2, ?3)");
+
 /// A record's turn as its two columns, `ready` and `due`.
 pub(super) fn when_columns(when: When) -> (bool, Option<i64>) {
     match when {
@@ -54,19 +72,20 @@ impl ReadReady for Conn {
         after: Option<OrderKey>,
         visit: Visit<'_, Record>,
     ) -> Result<()> {
-        let sql = concat!(
-            "SELECT ",
-            record_columns!(),
-            " FROM records WHERE ready = 1 AND workspace = ?1 \
-             AND (priority, since, key) > (?2, ?3, ?4) ORDER BY priority, since, key"
-        );
-        let after = after.unwrap_or(OrderKey {
-            priority: i64::MIN,
-            since: UnixNanos(i64::MIN),
-            record: RecordKey(0),
-        });
-        let from = params![int(workspace.0), after.priority, after.since.0, int(after.record.0)];
-        self.each(sql, from, record, visit)
+        let workspace = int(workspace.0);
+        let Some(OrderKey { priority, since, record: key }) = after else {
+            return self.each(READY, [workspace], record, visit);
+        };
+        let mut goes_on = true;
+        let tied = params![workspace, priority, since.0, int(key.0)];
+        self.each(READY_TIED, tied, record, &mut |record| {
+            goes_on = visit(record);
+            goes_on
+        })?;
+        if goes_on {
+            self.each(READY_BEHIND, params![workspace, priority, since.0], record, visit)?;
+        }
+        Ok(())
     }
 
     fn next_turn(&self) -> Result<Option<UnixNanos>> {
