@@ -124,7 +124,10 @@ pub use modes::{
 };
 pub use no_room::AskRoom;
 pub use outlook::Outlook;
-pub use past_names::{names_below, record_version_name, usual_extension, version_name};
+pub use past_names::{
+    Past, PastNames, names_below, past_at, past_record, path_of_past, record_version_name,
+    usual_extension, version_name,
+};
 pub use plain::{Allocate, Write, WriteAt, read as read_plain};
 pub use put::{Corrected, MayPut, Placed, Put, PutContent};
 pub use quota::inodes_in;

@@ -17,7 +17,7 @@ use crate::numbers::{G, Ino, RecordKey, RefusalKey, UnixNanos};
 use crate::refusal::Refusal;
 use crate::store::{Class, Read, Result};
 
-use super::history::{self, Pasts};
+use super::history::{self, PastDir, Pasts};
 use super::why;
 
 /// Stored inode numbers stay below this.
@@ -34,6 +34,7 @@ const HOLD: u64 = 1 << 57;
 // 1 << 58 is that of stand-ins (see `told`).
 const IGNORED: u64 = 1 << 59;
 const UNMADE: u64 = 1 << 60;
+const PAST_OF: u64 = 1 << 61;
 
 /// What git is told of `ready/`, whose names are those of records that lie elsewhere and cannot be written.
 const GIT_IGNORES: &str =
@@ -84,8 +85,8 @@ pub(super) enum Computed {
     Ignored(Ino),
     /// `.next` in this lane: a link to what came by it last.
     Last(Ino),
-    /// `.workfs/history/` (0) or a directory below it.
-    History(u64),
+    /// `.workfs/history/` or a directory below it.
+    History(PastDir),
     /// A version that this event made.
     Past(G),
     /// `.workfs/txn/`, in which transactions are made.
@@ -100,7 +101,7 @@ const CONTROL: &[(&str, Computed)] = &[
     ("commit", Computed::Commit),
     ("config.yaml", Computed::Config),
     ("events", Computed::Events),
-    ("history", Computed::History(0)),
+    ("history", Computed::History(PastDir::Numbered(0))),
     ("hold", Computed::HoldDir),
     ("kinds", Computed::Kinds),
     ("leases", Computed::Leases),
@@ -154,7 +155,8 @@ impl Computed {
             Computed::Wait(dir) => WAIT | dir.0,
             Computed::Ignored(dir) => IGNORED | dir.0,
             Computed::Last(lane) => LAST | lane.0,
-            Computed::History(number) => HISTORY | number,
+            Computed::History(PastDir::Numbered(number)) => HISTORY | number,
+            Computed::History(PastDir::Record(key)) => PAST_OF | key.0,
             Computed::Past(g) => PAST | g.0,
         })
     }
@@ -162,11 +164,16 @@ impl Computed {
     /// The computed node of a number, if it is one.
     pub fn of(ino: Ino) -> Option<Computed> {
         Some(match ino.0 {
+            number if number & PAST_OF != 0 => {
+                Computed::History(PastDir::Record(RecordKey(number & !PAST_OF)))
+            }
             number if number & UNMADE != 0 => Computed::UnmadeWhy(RefusalKey(number & !UNMADE)),
             number if number & IGNORED != 0 => Computed::Ignored(Ino(number & !IGNORED)),
             number if number & HOLD != 0 => Computed::Hold(RecordKey(number & !HOLD)),
             number if number & PAST != 0 => Computed::Past(G(number & !PAST)),
-            number if number & HISTORY != 0 => Computed::History(number & !HISTORY),
+            number if number & HISTORY != 0 => {
+                Computed::History(PastDir::Numbered(number & !HISTORY))
+            }
             number if number & LAST != 0 => Computed::Last(Ino(number & !LAST)),
             number if number & WAIT != 0 => Computed::Wait(Ino(number & !WAIT)),
             number if number & NEXT != 0 => Computed::Next(Ino(number & !NEXT)),

@@ -2,26 +2,38 @@
 //! `<workspace>/<id>/<g>.yaml` of records (or with their kind's first extension).
 //!
 //! What must stay true: only names that lead to a version are shown. Their directories have no
-//! rows; each gets a number when it is first seen, and has it for as long as a kernel knows it. No number is
-//! used again.
+//! rows: that of a record, of which there may be millions, has the record's number; each other gets one when it
+//! is first seen, and has it for as long as a kernel knows it. No number is used again.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::Arc;
 use std::time::Instant;
 
 use parking_lot::Mutex;
 
 use crate::config::Config;
-use crate::engine::{names_below, record_version_name, version_name};
+use crate::engine::{
+    Past, PastNames, names_below, past_at, past_record, path_of_past, record_version_name,
+    version_name,
+};
 use crate::limits::{PASTS_LOOKED_AT_MIN, PASTS_TOLD_WITHIN};
-use crate::names::{FileName, RecordId, TreePath};
-use crate::numbers::{G, UnixNanos};
-use crate::store::{History, Read, Record, Result, earlier};
+use crate::names::{FileName, TreePath};
+use crate::numbers::{G, RecordKey, UnixNanos};
+use crate::store::{Read, Result, earlier};
 
 use super::Hub;
 use super::computed::{Child, Computed};
 
-/// The numbers of the directories below `.workfs/history/`; it has 0 itself.
+/// `.workfs/history/`, or a directory below it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum PastDir {
+    /// With a number of its own; the topmost has 0.
+    Numbered(u64),
+    /// Of a record, beside which nothing else has a past.
+    Record(RecordKey),
+}
+
+/// The numbers of the directories below `.workfs/history/` that are of no record.
 pub(super) struct Pasts {
     numbers: Mutex<Numbers>,
     hub: Arc<Hub>,
@@ -51,19 +63,22 @@ impl Pasts {
     }
 
     fn number(&self, parent: u64, name: &FileName) -> u64 {
-        let knows = |number| self.hub.knows(Computed::History(number).ino());
+        let knows = |number| self.hub.knows(Computed::History(PastDir::Numbered(number)).ino());
         self.numbers.lock().number((parent, name), Instant::now(), knows)
     }
 
-    fn path(&self, number: u64) -> Option<TreePath> {
-        self.numbers.lock().path(number)
+    fn path(&self, read: &dyn Read, dir: PastDir) -> Result<Option<TreePath>> {
+        match dir {
+            PastDir::Numbered(number) => Ok(self.numbers.lock().path(number)),
+            PastDir::Record(key) => path_of_past(read, key),
+        }
     }
 
     /// What the child of this name is.
     pub fn node(&self, name: &FileName, child: Child) -> Computed {
         match child {
             Child::Node(computed) => computed,
-            Child::Past { dir } => Computed::History(self.number(dir, name)),
+            Child::Past { dir } => Computed::History(PastDir::Numbered(self.number(dir, name))),
         }
     }
 }
@@ -124,22 +139,31 @@ impl Numbers {
     }
 }
 
-/// What `name` is in the directory with this number.
+/// What stands for what has a past at a name of a directory of the past.
+fn child(dir: PastDir, past: Past) -> Option<Child> {
+    match (past, dir) {
+        (Past::Record(key), _) => Some(Child::Node(Computed::History(PastDir::Record(key)))),
+        (Past::Path, PastDir::Numbered(dir)) => Some(Child::Past { dir }),
+        // It has some since the directory was looked up: whoever looks that up again finds it.
+        (Past::Path, PastDir::Record(_)) => None,
+    }
+}
+
+/// What `name` is in a directory of the past.
 pub(super) fn lookup(
     read: &dyn Read,
     config: &Config,
     pasts: &Pasts,
-    dir: u64,
+    dir: PastDir,
     name: &FileName,
 ) -> Result<Option<Computed>> {
-    let Some(path) = pasts.path(dir) else { return Ok(None) };
-    let child = path.join(name.clone());
-    if has_past(read, &child)? {
-        return Ok(Some(Computed::History(pasts.number(dir, name))));
+    let Some(path) = pasts.path(read, dir)? else { return Ok(None) };
+    if let Some(past) = past_at(read, &path.join(name.clone()))? {
+        return Ok(child(dir, past).map(|child| pasts.node(name, child)));
     }
     // A version has another name than usual only where that is the name of a directory.
     let usual = !name.as_bytes().ends_with(b"~");
-    let below = if usual { BTreeSet::new() } else { names_below(read, &path)? };
+    let below = if usual { PastNames::new() } else { names_below(read, &path)? };
     Ok(version_named(read, config, (&path, name), &below)?.map(Computed::Past))
 }
 
@@ -149,7 +173,7 @@ fn version_named(
     read: &dyn Read,
     config: &Config,
     (path, name): (&TreePath, &FileName),
-    below: &BTreeSet<FileName>,
+    below: &PastNames,
 ) -> Result<Option<G>> {
     let digits = name.as_str().and_then(|name| name.split(|c: char| !c.is_ascii_digit()).next());
     let Some(g) = digits.and_then(|digits| digits.parse().ok()).map(G) else { return Ok(None) };
@@ -160,38 +184,24 @@ fn version_named(
         let is_one = read.file_version_of(g)?.is_some_and(|(of, _)| of == history.key);
         return Ok(is_one.then_some(g));
     }
-    let Some((above, record)) = record_at(read, path)? else { return Ok(None) };
+    let Some((above, record)) = past_record(read, path)? else { return Ok(None) };
     let is_one = is_its_name(record_version_name(config, &above, g))
         && read.version(g)?.is_some_and(|version| version.record == record.key);
     Ok(is_one.then_some(g))
 }
 
-/// Whether `path` is one of the [`names_below`] its directory.
-fn has_past(read: &dyn Read, path: &TreePath) -> Result<bool> {
-    let has_versions = |history: History| history.versions > 0;
-    let mut any = read.history(path)?.is_some_and(has_versions);
-    any |= record_at(read, path)?.is_some();
-    any |= read.workspaces()?.iter().any(|row| row.path.names().starts_with(path.names()));
-    if !any {
-        read.histories(path, None, &mut |history| {
-            any |= has_versions(history);
-            !any
-        })?;
-    }
-    Ok(any)
-}
-
-/// The names of the directory with this number.
+/// The names of a directory of the past.
 pub(super) fn list(
     read: &dyn Read,
     config: &Config,
     pasts: &Pasts,
-    dir: u64,
+    dir: PastDir,
 ) -> Result<Vec<(FileName, Child)>> {
-    let Some(path) = pasts.path(dir) else { return Ok(Vec::new()) };
+    let Some(path) = pasts.path(read, dir)? else { return Ok(Vec::new()) };
     let below = names_below(read, &path)?;
     let versions = versions(read, config, &path, &below)?;
-    let mut all: Vec<_> = below.into_iter().map(|name| (name, Child::Past { dir })).collect();
+    let mut all = Vec::with_capacity(below.len() + versions.len());
+    all.extend(below.into_iter().filter_map(|(name, past)| Some((name, child(dir, past)?))));
     all.extend(versions.into_iter().map(|(name, g)| (name, Child::Node(Computed::Past(g)))));
     Ok(all)
 }
@@ -202,7 +212,7 @@ fn versions(
     read: &dyn Read,
     config: &Config,
     path: &TreePath,
-    below: &BTreeSet<FileName>,
+    below: &PastNames,
 ) -> Result<BTreeMap<FileName, G>> {
     let mut found = BTreeMap::new();
     if let Some(history) = read.history(path)? {
@@ -212,7 +222,7 @@ fn versions(
             true
         })?;
     }
-    if let Some((above, record)) = record_at(read, path)? {
+    if let Some((above, record)) = past_record(read, path)? {
         let mut at = record.version_g;
         while let Some(row) = read.version(at)? {
             let name = version_name(below, record_version_name(config, &above, at));
@@ -221,14 +231,6 @@ fn versions(
         }
     }
     Ok(found)
-}
-
-/// The record that `path` names as `<workspace>/<id>`, with its workspace's path.
-fn record_at(read: &dyn Read, path: &TreePath) -> Result<Option<(TreePath, Record)>> {
-    let Some((above, name)) = path.split_last() else { return Ok(None) };
-    let Some(row) = read.workspace_at(&above)? else { return Ok(None) };
-    let Some(id) = name.as_str().and_then(|id| RecordId::new(id).ok()) else { return Ok(None) };
-    Ok(read.record_named(row.key, &id)?.map(|record| (above, record)))
 }
 
 /// When the version that event `g` made was saved.

@@ -62,23 +62,17 @@ impl Export<'_, '_> {
     }
 
     fn records_versions(&mut self, config: &Config, workspace: &WorkspaceRow) -> Io<()> {
-        let mut records = Vec::new();
-        let listed = self.read.records(workspace.key, &mut |record| {
-            records.push(record);
-            true
-        });
-        self.or_leave_out(&workspace.path, listed.map_err(Broken::Store))?;
-        for record in records {
-            if !self.goes_on() {
-                break;
-            }
-            let Ok(id) = FileName::new(record.id.as_str()) else { continue };
+        let (read, mut failed) = (self.read, None);
+        let listed = read.records(workspace.key, &mut |record| {
+            let Ok(id) = FileName::new(record.id.as_str()) else { return true };
             let path = workspace.path.join(id);
             let usual = |g| record_version_name(config, &workspace.path, g);
             let done = self.versions_of_record(&path, record.version_g, usual);
-            self.or_leave_out(&path, done)?;
-        }
-        Ok(())
+            failed = self.or_leave_out(&path, done).err();
+            failed.is_none() && self.goes_on()
+        });
+        failed.map_or(Ok(()), Err)?;
+        self.or_leave_out(&workspace.path, listed.map_err(Broken::Store))
     }
 
     fn versions_of_record(
