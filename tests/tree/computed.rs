@@ -2,9 +2,11 @@
 
 use std::fs;
 use std::io::{BufRead, BufReader};
+use std::os::fd::AsRawFd;
+use std::os::unix::fs::{DirEntryExt, MetadataExt};
 use std::process::{Command, Stdio};
 
-use crate::harness::{Errno, Fixture, Ledger, Task, save};
+use crate::harness::{Errno, Fixture, Ledger, Setup, Task, save};
 
 // P5.3
 #[test]
@@ -141,4 +143,39 @@ fn nothing_is_stored_under_the_name_that_tells_why() {
     fixture.task("inbox", &Task::new("q"));
     let why = fs::read_to_string(fixture.path("work/inbox/q.yaml.why")).unwrap();
     assert!(why.contains("it can be claimed now"), "{why}");
+}
+
+// P11.3
+#[test]
+fn a_record_and_files_below_its_name_have_their_pasts_in_one_directory() {
+    let layout = "workspaces: [{ path: work, kind: task }]\nfiles:\n  - { path: \"work/t-1/**\", versions: 9 }\n";
+    let fixture = Setup::default().layout(layout).start();
+    fixture.task("inbox", &Task::new("t-1"));
+    fixture.task("inbox", &Task::new("t-2"));
+    let past = fixture.path(".workfs/history/work");
+    let names = |dir: &std::path::Path| {
+        let names = fs::read_dir(dir).unwrap().map(|entry| entry.unwrap().file_name());
+        let mut names: Vec<_> = names.map(|name| name.into_string().unwrap()).collect();
+        names.sort();
+        names
+    };
+    let version = names(&past.join("t-1"));
+    assert_eq!(version.len(), 1);
+    let alone = fs::metadata(past.join("t-1")).unwrap().ino();
+    let open = fs::File::open(past.join("t-1")).unwrap();
+    fixture.sh("mkdir work/t-1 && echo 1 > work/t-1/notes").success();
+    // Whoever was there sees the record's versions, and who looks now all that has a past there.
+    let there = format!("/proc/self/fd/{}", open.as_raw_fd());
+    assert_eq!(names(there.as_ref()), version);
+    let mut both = version.clone();
+    both.push("notes".to_owned());
+    assert_eq!(names(&past.join("t-1")), both);
+    assert_ne!(fs::metadata(past.join("t-1")).unwrap().ino(), alone);
+    fixture.sh("cat .workfs/history/work/t-1/notes/* | grep -x 1").success();
+    fixture.sh(&format!("cmp .workfs/history/work/t-1/{} work/inbox/t-1.yaml", both[0])).success();
+    // Each is the directory that it is listed as.
+    for entry in fs::read_dir(&past).unwrap().map(Result::unwrap) {
+        let looked_up = fs::metadata(past.join(entry.file_name())).unwrap().ino();
+        assert_eq!(entry.ino(), looked_up, "{:?}", entry.file_name());
+    }
 }
