@@ -8,152 +8,92 @@
 //! outside the transaction. Deliberately not here: the kernel, threads that wait for a commit
 //! (the answer travels with the change), and rules of kinds (they are data, see `kind`).
 
-// The desk: who writes, what waits there, and who hears of it.
-mod alarm;
-mod announcer;
-mod bell;
-mod command;
-mod context;
+// What a change is, and where all of them are made.
+mod change;
 mod desk;
-mod doors;
-mod effects;
-mod line;
-mod nameless;
-mod no_room;
-mod queue;
-mod queued;
-mod reclaim;
-mod turn;
-mod writer;
 
-// What a change asks in its turn: places, rights, rules, and what is to be said.
-mod agents;
-mod arrival;
-mod backup;
-mod computed;
-mod filling;
-mod flaw;
-mod governed;
-mod judge;
-mod late;
-mod modes;
-mod names;
-mod outlook;
-mod past_names;
-mod quota;
-mod ready;
-mod refuse;
-mod rights;
-mod rules;
-mod scopes;
-mod sight;
-mod users;
-mod versions;
+// What a change asks in its turn.
+mod actors;
+mod places;
 
-// Changes of names and nodes.
-mod apart;
-mod create;
-mod exchange;
-mod govern;
-mod lane;
-mod link;
-mod make_dirs;
-mod remove;
-mod remove_tree;
-mod rename;
-mod setattr;
-mod sync;
-mod while_named;
-mod xattr;
+// The changes: of names, of what files and records say, of who has them, and of many things at once.
+mod bulk;
+mod claims;
+mod nodes;
+mod plain_files;
+mod records;
 
-// Changes of what records, drafts and plain files say.
-mod checked;
-mod draft;
-mod files;
-mod finish;
-mod plain;
-mod record;
-mod restore;
-mod save;
-mod take;
-
-// Many changes as one, and what comes from outside or from other rules.
-mod anew;
-mod commit;
-mod put;
-
-// What the clock brings.
+// What the clock brings, and what follows from other changes.
 mod chores;
 mod lease;
-mod lock_files;
 
-pub use agents::{PutAgent, Registered, Registry, RemoveAgent};
-pub use anew::{MakeRows, RowsMade};
-pub use apart::SetApart;
-pub use backup::{home_of_parked, path_of_backup};
-pub use bell::{Bell, Subscription};
-pub use checked::{RefuseChecked, SaveChecked, Written};
-pub use chores::{Chores, Undone};
-pub use command::{Command, Terms};
-pub use commit::{Commit, Found, Step, TxnName, TxnNode, Used, UsedWhat};
-pub use computed::{is_shown, only_shown, told_why};
-pub use context::{Context, Origin, ledger_role};
-pub use create::{Create, NewContent, OnDraft};
-pub use doors::{Doors, FaultPoint, kill_at};
-pub use draft::{EmptyDraft, moved_by_copy, renamed_over};
-pub use effects::{Audience, Effect, Fate, Nobody, Silence};
-pub use files::{Digest, FILE_KIND, SaveFile};
-pub use finish::SaveAndMove;
-pub use flaw::{Breach, breach, flaw};
-pub use govern::{Govern, GovernRoot};
-pub use governed::{
-    Governed, Home, Slot, governed, is_plain, path_below, path_of, path_of_dir, slot,
-    would_be_governed,
-};
-pub use judge::Text;
-pub use lane::IntoLane;
-pub use late::{Late, RefuseLate};
-pub use lease::{Ends, Fence, Heartbeat, LeaseClock, LeaseNote, lease_of, told_of_return};
-pub use line::{Line, Place, Wish};
-pub use link::Link;
-pub use lock_files::ExpireLocks;
-pub use make_dirs::MakeDirs;
-pub use modes::{
+pub use actors::agents::{PutAgent, Registered, Registry, RemoveAgent};
+pub use actors::context::{Context, Origin, ledger_role};
+pub use actors::modes::{
     Bits, Who, for_roles, forbids_taking, forbids_writing, goes_by_roles, has_bits, how_to_bind,
     is_stuck, mode_allows, runs_the_store,
 };
-pub use no_room::AskRoom;
-pub use outlook::Outlook;
-pub use past_names::{
-    Past, PastNames, names_below, past_at, past_record, path_of_past, record_version_name,
-    usual_extension, version_name,
-};
-pub use plain::{Allocate, Write, WriteAt, read as read_plain};
-pub use put::{Corrected, MayPut, Placed, Put, PutContent};
-pub use quota::inodes_in;
-pub use ready::{Hindrance, counts_as_done, explain, hindrance, unwritable, when};
-pub use refuse::{About, Refuse, RefuseText};
-pub use remove::{Remove, RemoveWhat};
-pub use remove_tree::{PruneVersions, Pruned, Removal, RemoveTree, Witness};
-pub use rename::{Rename, RenameMode, below_itself};
-pub use restore::{RestoreFile, RestoreRecord};
-pub use rights::sees_refusal;
-pub use rules::{has_old_rows, rules_since};
-pub use save::{Left, Made, Save, SaveDraft, Saved};
-pub use scopes::{ScopeTicket, Scopes};
-pub use setattr::{SetAttributes, TimeOrNow};
-pub use sight::{Base, Sight};
-pub use sync::Sync;
-pub use take::{
+pub use actors::rights::sees_refusal;
+pub use actors::users::user_name;
+pub use bulk::commit::{Commit, Found, Step, TxnName, TxnNode, Used, UsedWhat};
+pub use bulk::govern::{Govern, GovernRoot};
+pub use bulk::make_dirs::MakeDirs;
+pub use bulk::put::{Corrected, MayPut, Placed, Put, PutContent};
+pub use bulk::remove_tree::{PruneVersions, Pruned, Removal, RemoveTree, Witness};
+pub use change::command::{Command, Terms};
+pub use change::doors::{Doors, FaultPoint, kill_at};
+pub use change::effects::{Audience, Effect, Fate, Nobody, Silence};
+pub use change::refuse::{About, Refuse, RefuseText};
+pub use change::turn::{Refused, Stop, Turn, absent, taken};
+pub use chores::{Chores, Undone};
+pub use claims::line::{Line, Place, Wish};
+pub use claims::outlook::Outlook;
+pub use claims::ready::{Hindrance, counts_as_done, explain, hindrance, unwritable, when};
+pub use claims::take::{
     IsWritten, NEXT, Take, Taken, Wanted, best_claimable, best_ready, next_into, ready_named,
     shown_as_ready,
 };
-pub use turn::{Refused, Stop, Turn, absent, taken};
-pub use users::user_name;
-pub use versions::{late_versions, retention};
-pub use while_named::WhileNamed;
-pub use writer::{Engine, start};
-pub use xattr::{RemoveXattr, SetXattr, XattrMode};
+pub use desk::bell::{Bell, Subscription};
+pub use desk::no_room::AskRoom;
+pub use desk::sync::Sync;
+pub use desk::writer::{Engine, start};
+pub use lease::{Ends, Fence, Heartbeat, LeaseClock, LeaseNote, lease_of, told_of_return};
+pub use nodes::create::{Create, NewContent, OnDraft};
+pub use nodes::lane::IntoLane;
+pub use nodes::link::Link;
+pub use nodes::remove::{Remove, RemoveWhat};
+pub use nodes::rename::{Rename, RenameMode, below_itself};
+pub use nodes::setattr::{SetAttributes, TimeOrNow};
+pub use nodes::while_named::WhileNamed;
+pub use nodes::xattr::{RemoveXattr, SetXattr, XattrMode};
+pub use places::computed::{is_shown, only_shown, told_why};
+pub use places::governed::{
+    Governed, Home, Slot, governed, is_plain, path_below, path_of, path_of_dir, slot,
+    would_be_governed,
+};
+pub use places::past_names::{
+    Past, PastNames, names_below, past_at, past_record, path_of_past, record_version_name,
+    usual_extension, version_name,
+};
+pub use places::quota::inodes_in;
+pub use places::scopes::{ScopeTicket, Scopes};
+pub use plain_files::checked::{RefuseChecked, SaveChecked, Written};
+pub use plain_files::files::{Digest, FILE_KIND, SaveFile};
+pub use plain_files::lock_files::ExpireLocks;
+pub use plain_files::plain::{Allocate, Write, WriteAt, read as read_plain};
+pub use plain_files::versions::{late_versions, retention};
+pub use records::anew::{MakeRows, RowsMade};
+pub use records::apart::SetApart;
+pub use records::backup::{home_of_parked, path_of_backup};
+pub use records::draft::{EmptyDraft, moved_by_copy, renamed_over};
+pub use records::finish::SaveAndMove;
+pub use records::flaw::{Breach, breach, flaw};
+pub use records::judge::Text;
+pub use records::late::{Late, RefuseLate};
+pub use records::restore::{RestoreFile, RestoreRecord};
+pub use records::rules::{has_old_rows, rules_since};
+pub use records::save::{Left, Made, Save, SaveDraft, Saved};
+pub use records::sight::{Base, Sight};
 
 use lease::nanos as lease_nanos;
 

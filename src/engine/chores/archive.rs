@@ -1,12 +1,12 @@
 //! Archive: what has ended is put away.
 
+use crate::engine::nodes::rename::{Rename, RenameMode};
+use crate::engine::records::save::home_of;
+use crate::engine::records::sight::{Base, Sight};
+use crate::engine::{About, Command, Stop, Turn};
 use crate::kind::StateIx;
 use crate::numbers::{G, RecordKey};
 
-use super::super::rename::{Rename, RenameMode};
-use super::super::save::home_of;
-use super::super::sight::{Base, Sight};
-use super::super::{About, Command, Stop, Turn};
 use super::round::{Chore, is_unchanged};
 
 /// Puts a record away to which nothing has happened since the event `last_g`.

@@ -1,12 +1,11 @@
 //! Assignment: a record that names a registered agent goes to its lane.
 
+use crate::engine::nodes::rename::{Rename, RenameMode};
+use crate::engine::records::save::home_of;
+use crate::engine::records::sight::{Base, Sight};
+use crate::engine::{Command, Stop, Text, Turn};
 use crate::numbers::{Attempt, RecordKey};
 use crate::store::{Record, When};
-
-use super::super::rename::{Rename, RenameMode};
-use super::super::save::home_of;
-use super::super::sight::{Base, Sight};
-use super::super::{Command, Stop, Text, Turn};
 
 /// Whether nobody had it yet: one that was claimed before names the agent who gave it back, or lost it.
 pub(super) fn is_new(record: &Record) -> bool {

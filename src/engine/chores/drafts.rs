@@ -1,16 +1,16 @@
 //! Drafts that nobody mends are put aside: as plain files, so that nothing is lost.
 
+use crate::engine::change::turn::Happening;
+use crate::engine::nodes::rename::{Rename, RenameMode};
+use crate::engine::places::governed::path_of;
+use crate::engine::records::sight::{Base, Sight};
+use crate::engine::{About, Command, Create, NewContent, Slot, Stop, Turn};
 use crate::ledger::{EventName, Field, Payload};
 use crate::limits::PUT_ASIDE_MAX;
 use crate::names::FileName;
 use crate::numbers::{Ino, UnixNanos};
 use crate::refusal::{Refusal, Rule};
 
-use super::super::governed::path_of;
-use super::super::rename::{Rename, RenameMode};
-use super::super::sight::{Base, Sight};
-use super::super::turn::Happening;
-use super::super::{About, Command, Create, NewContent, Slot, Stop, Turn};
 use super::round::Chore;
 
 /// Puts a draft of a workspace aside that nobody has written to since then.

@@ -1,6 +1,12 @@
 //! Escalation: for a record that does not go on, a line is written where people look, and an event
 //! says so.
 
+use crate::engine::change::turn::Happening;
+use crate::engine::places::governed::{Home, path_of};
+use crate::engine::plain_files::files::Saved;
+use crate::engine::plain_files::plain;
+use crate::engine::records::save::home_of;
+use crate::engine::{About, Command, Create, Effect, NewContent, Refused, Stop, Text, Turn};
 use crate::kind::Statuses;
 use crate::ledger::{EventName, Field, Payload};
 use crate::names::FileName;
@@ -8,11 +14,6 @@ use crate::numbers::Ino;
 use crate::refusal::{Refusal, Rule};
 use crate::store::{Node, Record};
 
-use super::super::files::Saved;
-use super::super::governed::{Home, path_of};
-use super::super::save::home_of;
-use super::super::turn::Happening;
-use super::super::{About, Command, Create, Effect, NewContent, Refused, Stop, Text, Turn, plain};
 use super::past::{Told, UNLOGGED, last_activity, time_of};
 use super::round::{Chore, is_unchanged};
 

@@ -7,11 +7,11 @@
 use std::collections::BTreeSet;
 
 use crate::config::Config;
+use crate::engine::{About, Command, Context, Stop, Turn};
 use crate::names::TreePath;
 use crate::numbers::RecordKey;
 use crate::store::{Read, StoreError};
 
-use super::super::{About, Command, Context, Stop, Turn};
 use super::round::{Chore, attempt};
 use super::{assign, handoff};
 

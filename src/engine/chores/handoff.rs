@@ -1,15 +1,14 @@
 //! Handoff: a finished record that names the next agent makes the record with which it goes on.
 
+use crate::engine::places::governed::Home;
+use crate::engine::records::save::{Save, Saved, home_of};
+use crate::engine::records::sight::{Base, Sight};
+use crate::engine::{Command, Create, NewContent, Stop, Text, Turn};
 use crate::limits::{FOLLOW_UPS_MAX, RECORD_ID_BYTES_MAX};
 use crate::names::{AgentName, FileName, RecordId};
 use crate::numbers::{Ino, RecordKey, UnixNanos};
 use crate::record;
 use crate::refusal::{Refusal, Rule};
-
-use super::super::governed::Home;
-use super::super::save::{Save, Saved, home_of};
-use super::super::sight::{Base, Sight};
-use super::super::{Command, Create, NewContent, Stop, Text, Turn};
 
 /// Makes the follow-up of a record, if it names an agent for it and none was made yet.
 pub(super) fn hand_over(turn: &mut Turn<'_>, record: RecordKey) -> Result<bool, Stop> {

@@ -24,16 +24,15 @@ pub use undone::Undone;
 
 use std::sync::Arc;
 
+use crate::engine::change::queued::Queued;
+use crate::engine::places::governed::{Governed, Home};
+use crate::engine::{Command, Context, Create, NewContent, Registry, Stop, Turn};
 use crate::kind::{Holding, StateIx, role_names};
 use crate::limits::CHORES_AT_ONCE;
 use crate::names::{AgentName, FileName};
 use crate::numbers::Ino;
 use crate::refusal::{Refusal, Rule};
 use crate::store::{Node, NodeType, Record, StoreError};
-
-use super::governed::{Governed, Home};
-use super::queued::Queued;
-use super::{Command, Context, Create, NewContent, Registry, Stop, Turn};
 
 use assign::is_new;
 use follow::{Duty, Follow};

@@ -13,6 +13,7 @@ use std::time::Duration;
 use parking_lot::Mutex;
 
 use crate::config::Binding;
+use crate::engine::{About, Command, Context, Engine, Refused, Stop, Terms, Turn, lease_nanos};
 use crate::kind::{StateIx, Statuses};
 use crate::limits::{CHORES_AT_ONCE, LEADER_LEASE};
 use crate::names::FileName;
@@ -20,8 +21,6 @@ use crate::numbers::{G, Ino, LeaderFence, UnixNanos, WorkspaceKey};
 use crate::refusal::Refusal;
 use crate::store::{Read, Record, StoreError, WorkspaceRow};
 
-use super::super::lease_nanos;
-use super::super::{About, Command, Context, Engine, Refused, Stop, Terms, Turn};
 use super::archive::PutAway;
 use super::drafts::PutAside;
 use super::escalate::Escalate;

@@ -9,12 +9,12 @@ use std::ops::Bound;
 
 use parking_lot::Mutex;
 
+use crate::engine::{Refused, Turn};
 use crate::limits::{CHORES_AT_ONCE, OWED_MAX, UNDONE_TOLD_MAX};
 use crate::names::TreePath;
 use crate::refusal::Refusal;
 use crate::store::StoreError;
 
-use super::super::{Refused, Turn};
 use super::follow::Follow;
 
 /// See the module.

@@ -5,6 +5,12 @@
 
 use std::time::Duration;
 
+use crate::engine::nodes::setattr::gone;
+use crate::engine::places::governed::{Governed, Home, governed, path_of};
+use crate::engine::records::backup::name_of_parked;
+use crate::engine::records::record::{Entry, Moving};
+use crate::engine::records::save::home_of;
+use crate::engine::{Command, Create, Effect, NewContent, Slot, Stop, Text, Turn};
 use crate::kind::{Kind, OnExpiry, Retries, StateIx};
 use crate::ledger::Via;
 use crate::names::{AgentName, FileName, TreePath};
@@ -13,12 +19,6 @@ use crate::record::{Edit, patch};
 use crate::refusal::{Refusal, Rule};
 use crate::store::{Node, Record, Standing, StoreError};
 
-use super::super::backup::name_of_parked;
-use super::super::governed::{Governed, Home, governed, path_of};
-use super::super::record::{Entry, Moving};
-use super::super::save::home_of;
-use super::super::setattr::gone;
-use super::super::{Command, Create, Effect, NewContent, Slot, Stop, Text, Turn};
 use super::LeaseNote;
 
 /// A record that somebody had, and where it is.

@@ -8,14 +8,14 @@
 use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 
+use crate::engine::Context;
+use crate::engine::change::queued::Queued;
 use crate::limits::{LEASE_BATCH, LEASE_CHANGES_MAX, LEASE_WARNING_MAX, LEASE_WARNING_MIN};
 use crate::names::AgentName;
 use crate::numbers::{Attempt, LeaseTime, RecordKey};
 use crate::refusal::Refusal;
 use crate::store::{LeaseRow, LeaseTold, Read, Result};
 
-use super::super::Context;
-use super::super::queued::Queued;
 use super::{Cause, Ends, Expire, LeaseClock, LeaseNote, Renew, Return, Signs, Warn, nanos};
 
 /// A warning or an end that was to come and did not, and a way back that was blocked, is tried again after

@@ -7,11 +7,11 @@
 
 use std::sync::Arc;
 
+use crate::engine::Doors;
 use crate::limits::LEASE_GRACE;
 use crate::numbers::{LeaseTime, UnixNanos};
 use crate::store::{LeaseRow, Read, Result, Txn};
 
-use super::super::Doors;
 use super::nanos;
 
 /// Where the store keeps what the next daemon must know.

@@ -1,15 +1,15 @@
 //! The end of a lease: the warning before it, and what then becomes of the record.
 
+use crate::engine::change::turn::Happening;
+use crate::engine::places::governed::Home;
+use crate::engine::records::record::Step;
+use crate::engine::{Command, Effect, Stop, Terms, Text, Turn};
 use crate::kind::{OnExpiry, StateIx};
 use crate::ledger::{EventName, Field, Payload, Via};
 use crate::numbers::{Attempt, RecordKey};
 use crate::record::{Edit, patch, patch_at};
 use crate::store::{LeaseRow, LeaseTold, Record, StoreError};
 
-use super::super::governed::Home;
-use super::super::record::Step;
-use super::super::turn::Happening;
-use super::super::{Command, Effect, Stop, Terms, Text, Turn};
 use super::LeaseNote;
 use super::back::{Had, Way, goes_to, ran_out};
 

@@ -1,12 +1,12 @@
 //! Renewing leases: by the signs of life that were noted, and by a heartbeat, which names its
 //! record.
 
+use crate::engine::nodes::setattr::gone;
+use crate::engine::{Command, Effect, Stop, Terms, Turn};
 use crate::numbers::{LeaseTime, RecordKey};
 use crate::refusal::{Refusal, Rule};
 use crate::store::LeaseRow;
 
-use super::super::setattr::gone;
-use super::super::{Command, Effect, Stop, Terms, Turn};
 use super::back::Had;
 use super::{LeaseClock, LeaseNote};
 

@@ -5,12 +5,12 @@
 
 use parking_lot::Mutex;
 
+use crate::engine::records::save::home_of;
+use crate::engine::records::sight::{Base, Sight};
+use crate::engine::{Command, Rename, RenameMode, Stop, Turn};
 use crate::numbers::{Attempt, RecordKey};
 use crate::store::Standing;
 
-use super::super::save::home_of;
-use super::super::sight::{Base, Sight};
-use super::super::{Command, Rename, RenameMode, Stop, Turn};
 use super::back::home_in;
 use super::{Cause, Expire, Fence};
 

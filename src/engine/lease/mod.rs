@@ -29,14 +29,13 @@ pub(super) use signs::Signs;
 
 use std::time::Duration;
 
+use crate::engine::places::governed::Home;
+use crate::engine::{Context, Effect, Turn};
 use crate::kind::{Kind, Lease, OnExpiry};
 use crate::names::AgentName;
 use crate::numbers::{Attempt, LeaseTime, RecordKey};
 use crate::refusal::{Refusal, Rule};
 use crate::store::{Expected, LeaseRow, LeaseTold, Read, Record, Standing, StoreError};
-
-use super::governed::Home;
-use super::{Context, Effect, Turn};
 
 /// What happened to a lease, for the writer's book.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]

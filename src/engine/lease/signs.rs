@@ -3,11 +3,11 @@
 
 use std::sync::Arc;
 
+use crate::engine::{Audience, Registry};
 use crate::names::AgentName;
 use crate::numbers::LeaseTime;
 use crate::store::LeaseRow;
 
-use super::super::{Audience, Registry};
 use super::LeaseClock;
 
 /// Who tells of them.

@@ -3,7 +3,7 @@
 //!
 //! What must stay true: whoever takes a row away that names a place there notes what is freed, in the same
 //! transaction; a row with neither content nor a place is a chunk that is lost, which is never read as zeros.
-//! Deliberately not here: what a chunk is to a file (`engine/plain`).
+//! Deliberately not here: what a chunk is to a file (`engine/plain_files/plain`).
 
 use rusqlite::params;
 

@@ -1,0 +1,95 @@
+//! RENAME_EXCHANGE: two names swap what they stand for, in one step.
+
+use crate::engine::places::governed::path_of;
+use crate::engine::records::save::Made;
+use crate::engine::{Effect, Fate, Slot, Stop, Turn};
+use crate::ledger::Via;
+use crate::names::FileName;
+use crate::numbers::Ino;
+use crate::refusal::{Refusal, Rule};
+use crate::store::{Class, Node, NodeType};
+
+use super::filling::require_not_filling;
+use super::remove::require_idle;
+use super::rename::{Rename, require_not_below};
+
+impl Rename {
+    /// Swaps two ordinary nodes. A record's name stays with its record.
+    pub(super) fn exchange(
+        self,
+        turn: &mut Turn<'_>,
+        a: Node,
+        b: Node,
+    ) -> Result<Option<Made>, Stop> {
+        let (old, new) = ((self.parent, &self.name), (self.new_parent, &self.new_name));
+        require_exchangeable(turn, &a, old, new)?;
+        require_exchangeable(turn, &b, new, old)?;
+        let (a_ino, b_ino) = (a.ino, b.ino);
+        // Where only one of the names counts, its last event is what it stands for now.
+        let counts = turn.counts_exchange(self.parent, &self.name, [&a, &b])?;
+        for node in [&a, &b] {
+            turn.unsettle_dir(node.ino)?;
+        }
+        turn.txn.replace_entry(self.parent, &self.name, b.ino)?;
+        turn.txn.replace_entry(self.new_parent, &self.new_name, a.ino)?;
+        let moves = |node: &Node| i32::from(node.node_type == NodeType::Directory);
+        let shift = if self.parent == self.new_parent { 0 } else { moves(&b) - moves(&a) };
+        for (mut node, from, to) in [(a, old, new), (b, new, old)] {
+            node.ctime = turn.now;
+            turn.shift_name(&mut node, from, to)?;
+            turn.txn.update_node(&node)?;
+            if node.node_type == NodeType::Directory {
+                turn.settle_dir(to.0, to.1, node.ino)?;
+                turn.require_quota_of_name(from, to, node.ino)?;
+            }
+            turn.effect(Effect::Times(node.ino));
+        }
+        let mut moved = [(old, new, a_ino), (new, old, b_ino)];
+        if !counts {
+            moved.reverse();
+        }
+        for (from, to, ino) in moved {
+            if let Some(node) = turn.txn.node(ino)? {
+                turn.file_moved(from, to, &node, Via::Exchange)?;
+                let (parent, name) = (from.0, from.1.clone());
+                let to = (to.0, to.1.clone());
+                let fate = Fate::Moved { to, node_type: node.node_type, over: None };
+                turn.effect(Effect::Name { parent, name, ino, also_origin: false, fate });
+            }
+        }
+        let from = turn.directory(self.parent)?;
+        turn.touch_dir(from, shift)?;
+        if self.parent != self.new_parent {
+            let to = turn.directory(self.new_parent)?;
+            turn.touch_dir(to, -shift)?;
+        }
+        Ok(None)
+    }
+}
+
+/// Refuses what an exchange may not bring to its new name.
+fn require_exchangeable(
+    turn: &mut Turn<'_>,
+    node: &Node,
+    (dir, name): (Ino, &FileName),
+    (to, new_name): (Ino, &FileName),
+) -> Result<(), Stop> {
+    let governed =
+        matches!(turn.slot(dir, name)?, Slot::Record(_)) || turn.parked_by(dir, node)?.is_some();
+    if governed || node.class != Class::Plain {
+        let refusal = Refusal::new(
+            Rule::Transition,
+            format!("`{name}` is a record's name and cannot be exchanged"),
+            "save or move the record by a plain rename",
+        );
+        return Err(Stop::kept(refusal, path_of(turn.txn, dir, name)?));
+    }
+    turn.require_new_lane(to, new_name, node.node_type)?;
+    turn.require_checked(node, to, new_name)?;
+    if node.node_type == NodeType::Directory {
+        require_not_below(turn, node.ino, to, name)?;
+        require_idle(turn, node, name)?;
+        require_not_filling(turn, node, name, to, new_name)?;
+    }
+    Ok(())
+}

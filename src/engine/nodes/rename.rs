@@ -1,0 +1,482 @@
+//! Renaming: of ordinary nodes as POSIX has it, of records as transitions, of files into records
+//! as saves. What a rename is depends on what lies where it starts and what the target name stands
+//! for; the table is in `docs/semantics.md`.
+
+use std::sync::Arc;
+
+use crate::engine::change::turn;
+use crate::engine::change::turn::taken;
+use crate::engine::places::governed::{Home, path_of};
+use crate::engine::plain_files::plain;
+use crate::engine::records::backup::tell_of_backup;
+use crate::engine::records::record::{Moving, Step};
+use crate::engine::records::save::{Made, admit, content_of, home_of, next_version};
+use crate::engine::records::sight::Sight;
+use crate::engine::{About, Command, Effect, Fate, Slot, Stop, Terms, Turn};
+use crate::ledger::{EventName, Via};
+use crate::names::FileName;
+use crate::numbers::Ino;
+use crate::refusal::{Refusal, Rule};
+use crate::store::{Class, Node, NodeType, Record, Standing};
+
+use super::filling::require_not_filling;
+use super::remove::{is_directory, require_empty, require_idle, require_meant, retire};
+use super::setattr;
+
+/// What is wanted beyond the plain form.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum RenameMode {
+    /// Replace what is there.
+    Replace,
+    /// Fail if the name is taken.
+    NoReplace,
+    /// Swap the two.
+    Exchange,
+}
+
+/// Renames `parent/name` to `new_parent/new_name`.
+#[derive(Clone, Debug)]
+pub struct Rename {
+    /// The directory it is in.
+    pub parent: Ino,
+    /// Its name there.
+    pub name: FileName,
+    /// The directory it goes to.
+    pub new_parent: Ino,
+    /// Its name there.
+    pub new_name: FileName,
+    /// What else is wanted.
+    pub mode: RenameMode,
+    /// Which version of the target record the caller saw, for a rename that is a save.
+    pub sight: Sight,
+}
+
+impl Command for Rename {
+    type Out = Option<Made>;
+
+    fn operation(&self) -> &'static str {
+        "rename"
+    }
+
+    fn about(&self) -> About {
+        About::Name(self.parent, self.name.clone())
+    }
+
+    /// Of plain files, as on other file systems: `fsync` flushes.
+    fn terms(&self) -> Terms {
+        Terms { is_told_apart: true, ..Terms::UNFLUSHED }
+    }
+
+    fn run(self, turn: &mut Turn<'_>) -> Result<Option<Made>, Stop> {
+        let parent = turn.directory(self.parent)?;
+        let new_parent = turn.directory(self.new_parent)?;
+        let source = match turn.existing(self.parent, &self.name) {
+            Err(Stop::Refused(refused)) => return Err(self.lost(turn, refused.refusal)?),
+            other => other?,
+        };
+        turn.require_lane(self.parent, &self.name)?;
+        turn.require_lane(self.new_parent, &self.new_name)?;
+        if source.node_type == NodeType::Directory {
+            turn.require_directory(&source)?;
+        }
+        if source.class == Class::Record {
+            turn.require_named_among_lanes(Some(&source), self.new_parent, &self.new_name)?;
+        }
+        turn.require_new_lane(self.new_parent, &self.new_name, source.node_type)?;
+        turn.require_not_computed(self.new_parent, &self.new_name)?;
+        if self.mode == RenameMode::Exchange {
+            turn.require_not_computed(self.parent, &self.name)?;
+        }
+        let target = turn.txn.lookup(self.new_parent, &self.new_name)?;
+        if let Some(target) = target.as_ref().filter(|t| t.node_type == NodeType::Directory) {
+            turn.require_directory(target)?;
+        }
+        if self.mode == RenameMode::NoReplace && target.is_some() {
+            return Err(taken(&self.new_name).into());
+        }
+        if target.as_ref().is_some_and(|target| target.ino == source.ino) {
+            return Ok(None);
+        }
+        turn.require_loose(&parent, (&self.name, &source))?;
+        if let Some(target) = &target {
+            turn.require_loose(&new_parent, (&self.new_name, target))?;
+        }
+        // Also where nothing lies there by now: the kernel may still know a directory there.
+        if self.mode == RenameMode::Replace {
+            require_meant(turn, self.new_parent, &self.new_name)?;
+        }
+        let governed = |node: &Node| node.class != Class::Plain;
+        if governed(&source) || target.as_ref().is_some_and(governed) {
+            turn.must_survive_power_loss();
+        }
+        match (self.mode, target) {
+            (RenameMode::Exchange, None) => Err(turn::absent(&self.new_name).into()),
+            (RenameMode::Exchange, Some(target)) => self.exchange(turn, source, target),
+            (_, target) => match source.class {
+                Class::Record => self.record(turn, source, target),
+                Class::Draft => self.draft(turn, source, target),
+                Class::Plain => self.plain(turn, source, target),
+            },
+        }
+    }
+}
+
+impl Rename {
+    /// The name that moves.
+    pub(in crate::engine) fn from(&self) -> (Ino, &FileName) {
+        (self.parent, &self.name)
+    }
+
+    /// What it is to be.
+    pub(in crate::engine) fn to(&self) -> (Ino, &FileName) {
+        (self.new_parent, &self.new_name)
+    }
+
+    /// The source is gone. In a workspace that is worth a line in `why`: a race was lost.
+    fn lost(&self, turn: &Turn<'_>, refusal: Refusal) -> Result<Stop, Stop> {
+        Ok(match turn.slot(self.parent, &self.name)? {
+            Slot::Record(home) => Stop::kept(refusal, home.file_path()),
+            Slot::Plain => refusal.into(),
+        })
+    }
+
+    /// An ordinary node, or a file that becomes (the next version of) a record.
+    fn plain(
+        self,
+        turn: &mut Turn<'_>,
+        source: Node,
+        target: Option<Node>,
+    ) -> Result<Option<Made>, Stop> {
+        match turn.slot(self.new_parent, &self.new_name)? {
+            Slot::Record(home) if source.node_type == NodeType::File => {
+                self.save(turn, source, target, &home)
+            }
+            Slot::Record(home) if target.as_ref().is_some_and(|t| t.class != Class::Plain) => {
+                let reason = format!("`{}` is no regular file", self.name);
+                let refusal = Refusal::new(Rule::Draft, reason, "replace a record by a file only");
+                Err(Stop::kept(refusal, home.file_path()))
+            }
+            _ => self.move_name(turn, source, target),
+        }
+    }
+
+    /// Temp file + rename: the save of a record.
+    fn save(
+        self,
+        turn: &mut Turn<'_>,
+        mut source: Node,
+        target: Option<Node>,
+        home: &Home,
+    ) -> Result<Option<Made>, Stop> {
+        let text = content_of(turn, &source, &self.name)?;
+        if source.nlink > 1 {
+            let reason = format!("`{}` has {} names; a record has one", self.name, source.nlink);
+            let refusal = Refusal::new(Rule::OneName, reason, "remove the other names first");
+            return Err(Stop::kept(refusal, home.file_path()));
+        }
+        if target.as_ref().is_some_and(|target| target.node_type == NodeType::Directory) {
+            return Err(is_directory(&self.new_name).into());
+        }
+        let record = match &target {
+            Some(target) if target.class == Class::Record => turn.txn.record_at(target.ino)?,
+            _ => None,
+        };
+        // The file's own class comes from the record it now is.
+        let (was, before) = (source.class, source.clone());
+        let made = match record {
+            Some(record) => {
+                let before = record.version;
+                let made =
+                    next_version(turn, record, home, &mut source, (&self.sight, &text), None)?;
+                if made.version == before {
+                    self.adopt(turn, home, &mut source)?;
+                }
+                made
+            }
+            None => {
+                match admit(turn, home, &mut source, (&self.sight, &text), EventName::CREATED) {
+                    Ok(made) => made,
+                    Err(Stop::Refused(why)) if turn.takes_as_draft(home, &why.refusal)? => {
+                        return self.take_as_draft(turn, source, target, home, &text, &why.refusal);
+                    }
+                    Err(stop) => return Err(tell_of_backup(turn, home, &before, stop)),
+                }
+            }
+        };
+        match was {
+            Class::Draft => turn.txn.delete_draft(source.ino)?,
+            _ => {
+                turn.txn.delete_chunks(source.ino, 0, crate::limits::CHUNK_INDEX_MAX)?;
+                source.chunks = 0;
+            }
+        }
+        // It may have been another record's backup.
+        turn.lose_backup(self.parent, &before, None)?;
+        turn.relink(self.from(), self.to(), &source, target)?;
+        if was == Class::Plain {
+            let to = home.file_path();
+            turn.file_left(self.parent, &self.name, source.ino, &to)?;
+        }
+        Ok(Some(made))
+    }
+
+    /// A save that changed no byte still makes the new file the record's file.
+    fn adopt(&self, turn: &mut Turn<'_>, home: &Home, source: &mut Node) -> Result<(), Stop> {
+        let known = turn.txn.record_named(home.governed.workspace, &home.id)?;
+        let mut record = known.ok_or_else(setattr::gone)?;
+        let expected = record.expected();
+        let (ino, dir, name, valid) = (source.ino, home.dir, home.name.clone(), record.is_valid());
+        record.standing = Standing::Live { ino, dir, name, valid };
+        turn.write_back(&mut record, &expected, home.kind(), None)?;
+        source.class = Class::Record;
+        source.ctime = turn.now;
+        turn.txn.update_node(source)?;
+        Ok(())
+    }
+
+    /// A record: to another state, to a backup name, or out of its workspace.
+    fn record(
+        self,
+        turn: &mut Turn<'_>,
+        source: Node,
+        target: Option<Node>,
+    ) -> Result<Option<Made>, Stop> {
+        let record = turn.txn.record_at(source.ino)?.ok_or_else(setattr::gone)?;
+        let lies = home_of(turn, &record)?;
+        match turn.slot(self.new_parent, &self.new_name)? {
+            Slot::Record(home) => self.change_state(turn, source, target, record, &lies, &home),
+            Slot::Plain => self.take_out(turn, source, target, record, &lies),
+        }
+    }
+
+    fn change_state(
+        self,
+        turn: &mut Turn<'_>,
+        mut source: Node,
+        target: Option<Node>,
+        record: Record,
+        lies: &Home,
+        home: &Home,
+    ) -> Result<Option<Made>, Stop> {
+        let refuse = |refusal| Stop::kept(refusal, lies.file_path());
+        lies.require_same_workspace(home).map_err(refuse)?;
+        if lies.id != home.id {
+            return Err(refuse(Refusal::new(
+                Rule::Renamed,
+                format!("`{}` would become `{}`: a record keeps its id", lies.id, home.id),
+                "keep the file's name, or copy the text to a new record",
+            )));
+        }
+        if target.is_some() {
+            return Err(refuse(taken(&self.new_name)));
+        }
+        let before = record.version;
+        let moved = if self.parent == self.new_parent {
+            turn.require_own(&record, lies)?;
+            // Another extension of the same id.
+            let step = Step { valid: record.is_valid(), ..Step::of(EventName::RENAMED) };
+            turn.step(record, home, &mut source, step)?
+        } else {
+            turn.transition(record, home, &mut source, Moving::Own, None)?
+        };
+        turn.relink(self.from(), self.to(), &source, None)?;
+        Ok(Some(Made { moved: Some(before), ..Made::of(&moved) }))
+    }
+
+    /// To a name that is no record's: a backup beside it, or out of the workspace's care.
+    fn take_out(
+        self,
+        turn: &mut Turn<'_>,
+        mut source: Node,
+        target: Option<Node>,
+        record: Record,
+        lies: &Home,
+    ) -> Result<Option<Made>, Stop> {
+        turn.require_own(&record, lies)?;
+        if self.parent != self.new_parent {
+            turn.require_no_lane(lies, self.new_parent, &self.new_name)?;
+            turn.require_named_lane(lies, self.new_parent)?;
+            turn.require_leave(lies)?;
+        }
+        let content = turn.content(&record)?;
+        let to = path_of(turn.txn, self.new_parent, &self.new_name)?.to_string();
+        if self.parent == self.new_parent {
+            let parked = Standing::Parked { dir: self.parent };
+            turn.txn.put_backup(record.key, &lies.name, source.ino)?;
+            retire(turn, record, lies, parked, EventName::RENAMED, Some(&to))?;
+        } else {
+            retire(turn, record, lies, Standing::Gone, EventName::LEFT, Some(&to))?;
+        }
+        source.class = Class::Plain;
+        source.size = 0;
+        plain::put(turn, &mut source, 0, &content)?;
+        self.move_name(turn, source, target)
+    }
+
+    /// A draft: to another name of its directory, or out of it; not to another state.
+    fn draft(
+        self,
+        turn: &mut Turn<'_>,
+        mut source: Node,
+        target: Option<Node>,
+    ) -> Result<Option<Made>, Stop> {
+        match turn.slot(self.new_parent, &self.new_name)? {
+            Slot::Plain => {
+                let text = content_of(turn, &source, &self.name)?;
+                turn.txn.delete_draft(source.ino)?;
+                source.class = Class::Plain;
+                source.size = 0;
+                plain::put(turn, &mut source, 0, &text.bytes)?;
+                self.move_name(turn, source, target)
+            }
+            Slot::Record(home) if self.parent == self.new_parent => {
+                let text = content_of(turn, &source, &self.name)?;
+                let stays = target.is_none() && text.judge(&home).is_err();
+                if !stays {
+                    return self.save(turn, source, target, &home);
+                }
+                let found = turn.txn.draft(source.ino)?;
+                let mut draft = found.ok_or_else(setattr::gone)?;
+                draft.name = self.new_name.clone();
+                turn.txn.put_draft(&draft)?;
+                turn.relink(self.from(), self.to(), &source, None)?;
+                Ok(None)
+            }
+            Slot::Record(home) => {
+                let why = turn.txn.draft(source.ino)?.and_then(|draft| draft.why);
+                let because = why.map_or_else(String::new, |why| format!(": {}", why.reason));
+                let refusal = Refusal::new(
+                    Rule::Draft,
+                    format!("`{}` is a draft and cannot change state{because}", self.name),
+                    format!("mend it where it is: cat {}.why says what is wrong", self.name),
+                );
+                let text = content_of(turn, &source, &self.name)?;
+                Err(Stop::rejected(refusal, home.file_path(), Arc::clone(&text.bytes)))
+            }
+        }
+    }
+
+    /// The rename of POSIX: checks types, replaces the target, moves the name.
+    fn move_name(
+        self,
+        turn: &mut Turn<'_>,
+        source: Node,
+        target: Option<Node>,
+    ) -> Result<Option<Made>, Stop> {
+        let directory = source.node_type == NodeType::Directory;
+        if directory {
+            require_not_below(turn, source.ino, self.new_parent, &self.name)?;
+            require_idle(turn, &source, &self.name)?;
+            require_not_filling(turn, &source, &self.name, self.new_parent, &self.new_name)?;
+        }
+        if let Some(target) = &target {
+            let onto_directory = target.node_type == NodeType::Directory;
+            match (directory, onto_directory) {
+                (true, false) => {
+                    let reason = format!("`{}` is not a directory", self.new_name);
+                    let remedy = "remove it first";
+                    return Err(Refusal::new(Rule::NotDirectory, reason, remedy).into());
+                }
+                (false, true) => return Err(is_directory(&self.new_name).into()),
+                (true, true) => {
+                    require_empty(turn.txn, target, &self.new_name)?;
+                    turn.unsettle_dir(target.ino)?;
+                }
+                (false, false) => {}
+            }
+        }
+        turn.require_checked(&source, self.new_parent, &self.new_name)?;
+        if self.parent != self.new_parent {
+            turn.lose_backup(self.parent, &source, Some((self.new_parent, &self.new_name)))?;
+        }
+        if let Some(target) = &target {
+            turn.lose_backup(self.new_parent, target, None)?;
+        }
+        turn.relink(self.from(), self.to(), &source, target)?;
+        turn.file_moved(self.from(), self.to(), &source, Via::Rename)?;
+        Ok(None)
+    }
+}
+
+impl Turn<'_> {
+    /// Moves a name of `source` to another one, over `target`.
+    pub(in crate::engine) fn relink(
+        &mut self,
+        from: (Ino, &FileName),
+        to: (Ino, &FileName),
+        source: &Node,
+        target: Option<Node>,
+    ) -> Result<(), Stop> {
+        let ((parent, name), (new_parent, new_name)) = (from, to);
+        let is_dir = |node: &Node| node.node_type == NodeType::Directory;
+        let directory = is_dir(source);
+        let over_directory = i32::from(target.as_ref().is_some_and(is_dir));
+        self.txn.delete_entry(parent, name)?;
+        match &target {
+            Some(target) => {
+                self.txn.replace_entry(new_parent, new_name, source.ino)?;
+                self.unname(target, new_parent, new_name)?;
+            }
+            None => self.txn.insert_entry(new_parent, new_name, source.ino)?,
+        }
+        let mut source = source.clone();
+        source.ctime = self.now;
+        self.shift_name(&mut source, from, to)?;
+        self.txn.update_node(&source)?;
+        self.effect(Effect::Times(source.ino));
+        if directory {
+            self.unsettle_dir(source.ino)?;
+            self.settle_dir(new_parent, new_name, source.ino)?;
+            self.require_quota_of_name(from, to, source.ino)?;
+        }
+        let left = self.directory(parent)?;
+        if parent == new_parent {
+            self.touch_dir(left, -over_directory)?;
+        } else {
+            let moved = i32::from(directory);
+            self.touch_dir(left, -moved)?;
+            let entered = self.directory(new_parent)?;
+            self.touch_dir(entered, moved - over_directory)?;
+        }
+        let fate = Fate::Moved {
+            to: (new_parent, new_name.clone()),
+            node_type: source.node_type,
+            over: target.as_ref().map(|target| (target.ino, target.node_type)),
+        };
+        let (name, ino) = (name.clone(), source.ino);
+        self.effect(Effect::Name { parent, name, ino, also_origin: false, fate });
+        if let Some(target) = target {
+            let (parent, name, ino) = (new_parent, new_name.clone(), target.ino);
+            let fate = Fate::Replaced;
+            self.effect(Effect::Name { parent, name, ino, also_origin: false, fate });
+        }
+        Ok(())
+    }
+}
+
+/// A directory cannot be moved into itself or below. The kernel checks that for its own mount; what
+/// another mount moves meanwhile it does not know.
+pub(super) fn require_not_below(
+    turn: &Turn<'_>,
+    dir: Ino,
+    to: Ino,
+    name: &FileName,
+) -> Result<(), Stop> {
+    let mut at = to;
+    loop {
+        if at == dir {
+            return Err(below_itself(name).into());
+        }
+        match turn.txn.node(at)? {
+            Some(node) if node.parent != at => at = node.parent,
+            _ => return Ok(()),
+        }
+    }
+}
+
+/// What is said of a directory that was to be moved into itself or below.
+#[must_use]
+pub fn below_itself(name: &FileName) -> Refusal {
+    let reason = format!("`{name}` would lie below itself");
+    Refusal::new(Rule::Loop, reason, "choose a target outside")
+}

@@ -1,0 +1,169 @@
+//! Setting attributes: chmod, chown, utimensat, truncate of a plain file.
+
+use crate::engine::plain_files::plain::resize;
+use crate::engine::{About, Command, Effect, Stop, Terms, Turn};
+use crate::numbers::{Ino, UnixNanos};
+use crate::refusal::{Refusal, Rule};
+use crate::store::{Class, Node, NodeType};
+
+/// A time to set.
+#[derive(Clone, Copy, Debug)]
+pub enum TimeOrNow {
+    /// This time.
+    At(UnixNanos),
+    /// The engine's clock.
+    Now,
+}
+
+/// Sets attributes; `None` leaves one as it is.
+#[derive(Clone, Copy, Debug)]
+pub struct SetAttributes {
+    /// The node.
+    pub ino: Ino,
+    /// Permission bits.
+    pub mode: Option<u32>,
+    /// Owner.
+    pub uid: Option<u32>,
+    /// Group.
+    pub gid: Option<u32>,
+    /// It is a change of owner also where both stay: set-user-id goes.
+    pub is_chown: bool,
+    /// Size of a plain file, in bytes.
+    pub size: Option<u64>,
+    /// Access time.
+    pub atime: Option<TimeOrNow>,
+    /// Modification time.
+    pub mtime: Option<TimeOrNow>,
+}
+
+impl SetAttributes {
+    /// Nothing to set yet.
+    #[must_use]
+    pub fn none(ino: Ino) -> Self {
+        SetAttributes {
+            ino,
+            mode: None,
+            uid: None,
+            gid: None,
+            is_chown: false,
+            size: None,
+            atime: None,
+            mtime: None,
+        }
+    }
+}
+
+impl Command for SetAttributes {
+    type Out = Node;
+
+    fn operation(&self) -> &'static str {
+        "setattr"
+    }
+
+    fn about(&self) -> About {
+        About::Node(self.ino)
+    }
+
+    /// What a larger size adds is a hole.
+    fn terms(&self) -> Terms {
+        Terms { needs_no_room: self.size.is_some(), ..Terms::UNFLUSHED }
+    }
+
+    fn run(self, turn: &mut Turn<'_>) -> Result<Node, Stop> {
+        let found = turn.txn.node(self.ino)?;
+        let mut node = found.ok_or_else(gone)?;
+        turn.require_node(&node)?;
+        if let Some(size) = self.size {
+            if !node.is_plain_file() {
+                let reason = "this size can only be set by a save";
+                return Err(Refusal::new(Rule::Unsupported, reason, "write the file").into());
+            }
+            resize(turn, &mut node, size)?;
+            // Since it was asked whether it is checked it may have got another name.
+            turn.require_still_valid(&node)?;
+            node.mtime = turn.now;
+            drop_privileges(turn, &mut node);
+        }
+        // It also comes before somebody writes who may do no more (`file_remove_privs` of the kernel), and was asked
+        // for no right. The write itself takes set-user-id away.
+        let is_owners = [0, node.uid].contains(&turn.context.actor.uid);
+        if self.is_chown && !is_owners && has_privileges(&node) {
+            return Ok(node);
+        }
+        if self.uid.is_some() || self.gid.is_some() || self.is_chown {
+            node.uid = self.uid.unwrap_or(node.uid);
+            node.gid = self.gid.unwrap_or(node.gid);
+            // Linux does so for root, too: who owns a program now is not who gave it its rights.
+            if node.node_type != NodeType::Directory {
+                clear_privileges(&mut node);
+            }
+        }
+        if let Some(mode) = self.mode {
+            node.mode = mode & 0o7777;
+        }
+        let time = |time: Option<TimeOrNow>, old: UnixNanos| match time {
+            Some(TimeOrNow::At(at)) => at,
+            Some(TimeOrNow::Now) => turn.now,
+            None => old,
+        };
+        node.atime = time(self.atime, node.atime);
+        node.mtime = time(self.mtime, node.mtime);
+        node.ctime = turn.now;
+        turn.txn.update_node(&node)?;
+        // Times are not: `touch` is a sign of life, made often.
+        if node.class != Class::Plain && (self.mode, self.uid, self.gid) != (None, None, None) {
+            turn.must_survive_power_loss();
+        }
+        // A touch, or a change of what is in it; who may read it is no sign of its holder's life.
+        if self.size.is_some() || self.atime.is_some() || self.mtime.is_some() {
+            turn.renew_own_lock(&node)?;
+        }
+        turn.effect(Effect::Attr { ino: node.ino, also_origin: false });
+        if node.class == Class::Record
+            && let Some(record) = turn.txn.record_at(node.ino)?
+        {
+            // `touch` is a sign of life.
+            turn.note_life(&record)?;
+        }
+        if self.size.is_some() {
+            turn.effect(Effect::Data(node.ino));
+        }
+        Ok(node)
+    }
+}
+
+/// The refusal for an inode that is gone.
+pub(in crate::engine) fn gone() -> Refusal {
+    Refusal::new(
+        Rule::Gone,
+        "the file of this handle is gone",
+        "open it again by its name: it may have been moved or removed",
+    )
+}
+
+/// Set-user-id and set-group-id do not survive a change by somebody unprivileged.
+pub(in crate::engine) fn drop_privileges(turn: &mut Turn<'_>, node: &mut Node) {
+    let before = node.mode;
+    if turn.context.actor.uid != 0 {
+        clear_privileges(node);
+    }
+    if node.mode != before {
+        // Not what the writer's own kernel expects of its write.
+        turn.effect(Effect::Attr { ino: node.ino, also_origin: true });
+    }
+}
+
+/// Set-group-id without the group's right to run says something else (mandatory locks), and stays.
+pub(in crate::engine) fn clear_privileges(node: &mut Node) {
+    node.mode &= !0o4000;
+    if node.mode & 0o010 != 0 {
+        node.mode &= !0o2000;
+    }
+}
+
+/// Whether that would change anything of a file.
+fn has_privileges(node: &Node) -> bool {
+    let mut bare = node.clone();
+    clear_privileges(&mut bare);
+    node.node_type != NodeType::Directory && bare.mode != node.mode
+}
