@@ -5,67 +5,21 @@
 //! engine does, inside the transaction); no call waits for a commit; the tree never touches a
 //! mount. Deliberately not here: SQL, the FUSE library, lifecycles.
 
-// What a name stands for, and what is shown of it.
-mod absent;
-mod attr;
-mod caller;
+// What names stand for: what is stored, and what is computed.
 mod computed;
-mod computed_listing;
-mod cursor;
-mod events;
-mod history;
-mod kept_listing;
-mod listing;
-mod lookup;
+mod nodes;
 mod ready;
-mod statfs;
-mod why;
 
-// Open files: what is read and written by them, and when that is judged.
-mod checked;
-mod cut;
+// Open files, and what is written to them.
 mod handles;
-mod hold;
-mod judging;
-mod late;
-mod open;
-mod pins;
-mod plain_save;
-mod read;
-mod release;
-mod seek;
-mod set_attr;
-mod sizes;
-mod staged;
-mod unsaved;
-mod write;
+mod saves;
 
-// Changes of names, and transactions.
-mod change;
-mod cleanups;
-mod ghosts;
-mod txn;
+// Who asks, and what kernels remember that others change.
+mod callers;
+mod kernels;
 
-// Who works at a file: programs, and those that they started.
-mod busy;
-mod inherited;
-mod lineage;
-mod parted;
-mod seen;
-mod unborn;
-
-// What kernels remember that others change, and who waits or watches.
-mod apart;
-mod hub;
-mod moved_away;
-mod old_pages;
-mod overtaken;
 mod start;
-mod taken;
-mod told;
-mod touched;
-mod waits;
-mod wakes;
+mod txn;
 
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
@@ -77,9 +31,9 @@ use workfs_mount::{
 };
 
 pub use computed::ready_dir;
-pub use hub::{Hub, Identity};
-pub use told::{At, Going, Scene, Stage, StandIn};
-pub use touched::{Touch, Touched};
+pub use kernels::hub::{Hub, Identity};
+pub use kernels::told::{At, Going, Scene, Stage, StandIn};
+pub use kernels::touched::{Touch, Touched};
 pub use txn::TxnTree;
 
 use crate::engine::{Command, Engine};
@@ -88,9 +42,14 @@ use crate::numbers::{Ino, UnixNanos};
 use crate::refusal::{Door, Refusal, Rule};
 use crate::store::{Node, Read, StoreError};
 
-use computed::Computed;
-use handles::Handles;
-use taken::Try;
+use callers::seen;
+use computed::{Computed, history};
+use handles::{Handles, overtaken, pins};
+use kernels::taken::Try;
+use kernels::told;
+use nodes::{change, ghosts};
+use ready::waits;
+use saves::{busy, plain_save, unborn};
 
 /// The tree of one store, served by all its mounts.
 pub struct WorkTree {

@@ -4,7 +4,7 @@
 //! files is empty between two. Each is made in a directory that was opened and found to be of the
 //! mount: by then its path may lead through somebody's symbolic link, or the mount may be gone, and
 //! what lies there would be removed in earnest. Deliberately not here: what they are answered with
-//! (`tree/told.rs`).
+//! (`tree/kernels/told.rs`).
 
 use std::ffi::OsStr;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};

@@ -8,15 +8,15 @@ use workfs_mount::{Caching, Caller, DirEntry, Entry, Errno, Handle, OpenFlags, O
 use crate::engine::{NewContent, Stop, TxnNode};
 use crate::numbers::Ino;
 use crate::refusal::Door;
+use crate::tree::computed::Computed;
+use crate::tree::handles::pins::Text;
+use crate::tree::nodes::cursor::FIRST_COOKIE;
+use crate::tree::{Answer, name_of};
 
 use super::TxnTree;
 use super::number::node_of;
 use super::table::{Listed, TxnOpen, is_ours};
 use super::view::{Below, READ, View};
-use crate::tree::computed::Computed;
-use crate::tree::cursor::FIRST_COOKIE;
-use crate::tree::pins::Text;
-use crate::tree::{Answer, name_of};
 
 /// Whether an inode is the directory of the transactions.
 pub fn is_txns(ino: Ino) -> bool {

@@ -22,9 +22,9 @@ use crate::engine::{About, Commit, Context, Origin, Refuse, Stop, TxnNode, path_
 use crate::names::{FileName, TreePath};
 use crate::numbers::Ino;
 use crate::refusal::{Door, Refusal, Rule};
+use crate::tree::computed::Computed;
+use crate::tree::{Answer, WorkTree};
 
-use super::computed::Computed;
-use super::{Answer, WorkTree};
 use number::{Slot, ino_of, node_of};
 use table::{Handles, Table, Txn};
 use view::{Below, View};

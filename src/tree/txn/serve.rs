@@ -12,8 +12,8 @@ use workfs_mount::{
 use crate::engine::{NewContent, RemoveWhat, TxnNode};
 use crate::numbers::Ino;
 use crate::refusal::{Door, Rule};
-use crate::tree::change::content_of;
 use crate::tree::computed::Computed;
+use crate::tree::nodes::change::content_of;
 use crate::tree::{Answer, name_of};
 
 use super::inside::is_txns;

@@ -10,11 +10,11 @@ use crate::limits::{HANDLES_MAX, TXNS_IN_MOUNT_MAX, TXNS_MAX, TXNS_OF_ONE_MAX};
 use crate::names::{AgentName, FileName};
 use crate::numbers::Ino;
 use crate::refusal::{Door, Refusal, Rule};
+use crate::tree::handles::pins::{Charge, Text};
+use crate::tree::handles::{Held, OpenCounts};
 
 use super::number::Slot;
 use super::view::{TxnEntry, View};
-use crate::tree::handles::{Held, OpenCounts};
-use crate::tree::pins::{Charge, Text};
 
 /// An open transaction: it belongs to the mount that it was made through.
 #[derive(Clone)]

@@ -12,7 +12,7 @@ use crate::names::FileName;
 use crate::numbers::{Ino, UnixNanos};
 use crate::refusal::{Refusal, Rule};
 use crate::store::NodeType;
-use crate::tree::unsaved::Unsaved;
+use crate::tree::saves::unsaved::Unsaved;
 
 use super::root::CHANGE;
 use super::{Below, Own, View};

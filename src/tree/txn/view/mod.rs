@@ -21,9 +21,9 @@ use crate::names::{FileName, TreePath};
 use crate::numbers::Ino;
 use crate::refusal::{Refusal, Rule};
 use crate::store::NodeType;
-use crate::tree::pins::Charge;
-use crate::tree::read::part;
-use crate::tree::unsaved::Unsaved;
+use crate::tree::handles::pins::Charge;
+use crate::tree::handles::read::part;
+use crate::tree::saves::unsaved::Unsaved;
 
 pub use below::Below;
 use below::gone;

@@ -8,7 +8,7 @@ use workfs_mount::{Attr, SetAttr, TimeOrNow};
 
 use crate::engine::{Stop, TxnNode, is_stuck};
 use crate::refusal::{Refusal, Rule};
-use crate::tree::caller::allows;
+use crate::tree::callers::caller::allows;
 
 use super::{Below, View};
 

@@ -1,0 +1,15 @@
+//! What kernels remember that others change, and what they are told of it: which mounts hear of a commit (`hub`),
+//! who watches through them (`touched`, `told`), and what is noted where a notice alone would not do.
+//!
+//! What must stay true: nothing here blocks the writer; what is noted is bounded; a kernel remembers only what it
+//! is told of when it changes. Deliberately not here: the notices themselves (`mount/src/notifier`), and the
+//! listings that kernels keep (`nodes/kept_listing`).
+
+mod absent;
+pub(super) mod hub;
+mod moved_away;
+mod old_pages;
+mod parted;
+pub(super) mod taken;
+pub(super) mod told;
+pub(super) mod touched;

@@ -1,0 +1,49 @@
+//! A judgement of what a handle has written: who waits for it, who counts as the writer meanwhile,
+//! and what is kept of a text that no further byte can mend.
+
+use workfs_mount::{Caller, Handle, Reply};
+
+use crate::engine::{Base, Home, SaveDraft};
+use crate::numbers::Ino;
+use crate::refusal::Refusal;
+
+use super::busy::Writer;
+use super::staged::Staged;
+
+/// A judgement that is under way.
+#[derive(Default)]
+pub(in crate::tree) struct Judging {
+    /// These wait for it, too.
+    pub waiting: Vec<Reply<()>>,
+    /// These ended or flushed what was written since it began: it says nothing of that.
+    pub after: Vec<Ending>,
+}
+
+/// A `flush` or `fsync` that is to be looked at again.
+pub(in crate::tree) struct Ending {
+    /// Whose.
+    pub caller: Caller,
+    /// By which handle.
+    pub handle: Handle,
+    /// It is an `fsync`.
+    pub sync: bool,
+    /// Its answer.
+    pub reply: Reply<()>,
+}
+
+impl Staged {
+    /// What it counts as while it has written what is not judged.
+    pub fn writer(&self) -> Writer {
+        let saw = match self.base {
+            Base::Seen(version) | Base::Heard(version) => Some(version),
+            Base::Unseen | Base::Current => None,
+        };
+        Writer { record: self.record, under: self.fence.clone(), saw }
+    }
+
+    /// What keeps its text, which is refused.
+    pub fn refused_text(&self, ino: Ino, refusal: Refusal) -> SaveDraft {
+        let lay = self.home.as_ref().map(Home::file_path);
+        SaveDraft { ino, record: self.record, bytes: self.whole(), refusal, lay }
+    }
+}

@@ -1,0 +1,493 @@
+//! What a program does to an open record before anybody else sees it.
+//!
+//! What must stay true: reads come from the version that was current at `open` (or from what this
+//! handle wrote); a text is judged only after something was written, at `flush` or `fsync`; what no
+//! further byte can mend is refused in `write`, because some programs look at nothing else, but not at
+//! each of so many writes that reading the text anew each time would take longer than writing it.
+
+use std::sync::Arc;
+use std::time::Instant;
+
+use workfs_mount::{Caller, OpenFlags, WriteAt};
+
+use crate::config::Check;
+use crate::engine::{Base, Fence, Home, Written, renamed_over, runs_the_store};
+use crate::kind::Fault;
+use crate::limits::{JUDGED_BYTES_FREE, JUDGED_TIMES, RECORD_BYTES_MAX};
+use crate::numbers::{RecordKey, UnixNanos, Version};
+use crate::record::prefix;
+use crate::refusal::{Refusal, Rule};
+use crate::store::{Read, StoreError};
+use crate::tree::handles::pins::{Charge, Text};
+
+use super::judging::Judging;
+use super::late::Unmade;
+use super::unsaved::Unsaved;
+
+/// An open record or draft.
+pub(in crate::tree) struct Staged {
+    /// Where it lies, for rules that are asked while it is written.
+    pub home: Option<Home>,
+    /// What is asked of a plain file that is judged.
+    pub check: Option<Asked>,
+    /// It was a record, or a checked file that had been taken, when this handle was opened.
+    pub was_there: bool,
+    /// It is a plain file that this handle made, and nothing of it was taken yet.
+    pub is_new: bool,
+    /// It is a checked file that a refusal may take the name from: it was not taken yet when this handle
+    /// was opened by another than its first maker, or something that its maker wrote was refused.
+    pub may_lose_name: bool,
+    /// The record, if it is one.
+    pub record: Option<RecordKey>,
+    /// What the writer saw.
+    pub base: Base,
+    /// The version that its first read shows, and the thread that opened it: until then it counts as
+    /// not seen.
+    pub unread: Option<(u32, Version)>,
+    /// The claim that it was opened under.
+    pub fence: Option<Fence>,
+    /// The content at `open`.
+    pub pinned: Text,
+    /// The content as this handle changed it.
+    buffer: Option<Vec<u8>>,
+    /// It was opened to be written.
+    pub writes: bool,
+    /// What the buffer takes of the memory that its user may have.
+    charge: Option<Charge>,
+    /// What was written since the last judgement.
+    pub unsaved: Unsaved,
+    /// Who opened it.
+    pub opened_by: Option<Caller>,
+    /// Who closed an inherited descriptor after writing, while whoever opened the file has it open still: the
+    /// save is put off.
+    pub put_off: Option<Caller>,
+    /// It is a checked file, opening it emptied it, and nothing was written since.
+    pub emptied: Option<Emptied>,
+    /// Opening it emptied a draft that said something.
+    pub empties_draft: bool,
+    /// A judgement is under way.
+    pub judging: Option<Judging>,
+    /// All writes so far went to the end of what was there: the text grows as it will be read.
+    sequential: bool,
+    /// The status that the text said when it was last judged so far.
+    pub status: Option<String>,
+    /// Whether it was asked, since the last judgement and since it says this status, if what it writes
+    /// comes too late or can be here.
+    pub was_asked: bool,
+    /// How many bytes were read to judge what was written since the last judgement of the whole.
+    judged_bytes: usize,
+    /// Every write goes to the end.
+    append: bool,
+    /// Where in its text begins what this handle appended and nobody has taken yet; `None` if the whole
+    /// text is to be saved. Others may have saved something else before it meanwhile.
+    appended_from: Option<usize>,
+    /// Up to where its text is being judged, if it was only appended to since.
+    taken_to: Option<usize>,
+    /// What the kernel has of what this handle reads.
+    pub pages: Pages,
+    /// Why no write to this handle is taken any more.
+    poison: Option<Refusal>,
+    /// How the last judgement ended, if badly; until something is written again.
+    pub failed: Option<Refusal>,
+    /// The last write for which there was no room.
+    pub unmade: Option<Unmade>,
+}
+
+/// What the kernel has of what a handle reads. It says nothing of mmap(2), only asks for what somebody then
+/// touches.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in crate::tree) enum Pages {
+    /// Nothing, and nobody is known to have mapped it.
+    None,
+    /// Nothing yet, but whoever opened it then, to read it, has not done so: it may have mapped it.
+    Perhaps(Instant),
+    /// Pages: somebody has mapped it.
+    Some,
+}
+
+/// What is asked of the content of a plain file that is saved as a whole.
+#[derive(Clone, Debug)]
+pub(in crate::tree) enum Asked {
+    /// What the check of its name asks.
+    By(Check),
+    /// Nothing: it has no name any more.
+    Nothing,
+}
+
+/// Who emptied a checked file by opening it, and what it was then. Counts at the end only: shells
+/// close a copy of the descriptor before anything is written.
+#[derive(Clone, Copy, Debug)]
+pub(in crate::tree) struct Emptied {
+    /// Who opened it.
+    pub by: Caller,
+    /// Its time: what is saved meanwhile is not emptied.
+    pub mtime: UnixNanos,
+}
+
+impl Staged {
+    /// In whose name a thread writes and saves by this: in that of who opened it, unless that is who runs the store.
+    /// Whoever has the descriptor by now may have more rights than who handed it over: a set-user-id program closes
+    /// what it was started with.
+    pub fn in_whose_name(&self, thread: &Caller) -> Caller {
+        match self.opened_by.filter(|by| !runs_the_store(by.uid)) {
+            Some(Caller { uid, gid, .. }) => Caller { uid, gid, ..*thread },
+            None => *thread,
+        }
+    }
+
+    pub fn new(home: Option<Home>, pinned: Text, base: Base) -> Self {
+        Staged {
+            home,
+            check: None,
+            was_there: false,
+            is_new: false,
+            may_lose_name: false,
+            record: None,
+            base,
+            unread: None,
+            fence: None,
+            pinned,
+            buffer: None,
+            writes: false,
+            charge: None,
+            unsaved: Unsaved::default(),
+            opened_by: None,
+            put_off: None,
+            emptied: None,
+            empties_draft: false,
+            judging: None,
+            sequential: true,
+            status: None,
+            was_asked: false,
+            judged_bytes: 0,
+            append: false,
+            appended_from: None,
+            taken_to: None,
+            pages: Pages::None,
+            poison: None,
+            failed: None,
+            unmade: None,
+        }
+    }
+
+    /// Whether it is neither a record nor a plain file that is checked.
+    pub fn is_draft(&self) -> bool {
+        self.record.is_none() && self.check.is_none()
+    }
+
+    /// Sets how the handle was opened.
+    pub fn opened(&mut self, flags: OpenFlags) {
+        (self.append, self.writes) = (flags.append, flags.write);
+        if flags.truncate {
+            self.empties_draft = self.is_draft() && !self.pinned.is_empty();
+            self.pinned = Text::of([]);
+            self.buffer = Some(Vec::new());
+        } else if flags.append {
+            self.appended_from = Some(self.pinned.len());
+        }
+    }
+
+    /// Whether this handle has changed what it was opened at.
+    pub fn is_changed(&self) -> bool {
+        self.buffer.is_some()
+    }
+
+    /// What this handle reads.
+    pub fn text(&self) -> &[u8] {
+        self.buffer.as_deref().unwrap_or(&self.pinned)
+    }
+
+    /// What is to be judged, as a whole.
+    pub fn whole(&self) -> Arc<[u8]> {
+        match &self.buffer {
+            Some(buffer) => buffer.as_slice().into(),
+            None => Arc::clone(self.pinned.bytes()),
+        }
+    }
+
+    fn buffer(&mut self) -> &mut Vec<u8> {
+        self.buffer.get_or_insert_with(|| self.pinned.to_vec())
+    }
+
+    /// Takes what is to be judged.
+    pub fn take(&mut self) -> (Arc<[u8]>, Base) {
+        self.begin_judging();
+        (self.whole(), self.base)
+    }
+
+    fn begin_judging(&mut self) {
+        self.unsaved.clear();
+        self.put_off = None;
+        self.emptied = None;
+        self.was_asked = false;
+        self.judged_bytes = 0;
+        self.judging = Some(Judging::default());
+        self.taken_to = Some(self.text().len());
+    }
+
+    /// Takes what is to be judged of a checked file: what this handle appended, if that is all it did.
+    pub fn take_checked(&mut self) -> Written {
+        self.begin_judging();
+        match self.appended_from {
+            Some(from) => Written::Appended(self.text().get(from..).unwrap_or_default().into()),
+            None => Written::Whole(self.whole()),
+        }
+    }
+
+    /// Whether this is what its writer saw, of which a judgement of its own may make another meanwhile:
+    /// then it is asked again at the next write.
+    pub fn is_based_on(&mut self, base: Base) -> bool {
+        let is = self.judging.is_none() && self.base == base;
+        self.was_asked &= is;
+        is
+    }
+
+    /// What was to be judged was taken.
+    pub fn saved(&mut self) {
+        self.is_new = false;
+        if let Some(to) = self.taken_to.take().filter(|_| self.append) {
+            self.appended_from = Some(to);
+        }
+    }
+
+    /// Puts what this handle appended after another content, and judges that as far as it is written.
+    /// Says whether it takes writes again.
+    pub fn rebase(&mut self, content: Vec<u8>) -> bool {
+        let Some(from) = self.appended_from.filter(|_| self.judging.is_none()) else {
+            return false;
+        };
+        let appended = self.text().get(from..).unwrap_or_default();
+        let whole = [&content, appended].concat();
+        if whole.len() > RECORD_BYTES_MAX {
+            return false;
+        }
+        if self.charge_for(whole.len()).is_err() {
+            return false;
+        }
+        self.appended_from = Some(content.len());
+        self.buffer = Some(whole);
+        self.judge_so_far().is_ok()
+    }
+
+    /// Stages a write.
+    ///
+    /// # Errors
+    /// What no further byte can mend; the handle takes no more writes then.
+    pub fn write(&mut self, files: Option<u64>, at: WriteAt, data: &[u8]) -> Result<(), Refusal> {
+        if let Some(poison) = &self.poison {
+            return Err(poison.clone());
+        }
+        if let Some(unmade) = self.unmade.take().filter(|unmade| !unmade.is_made_by(at, data)) {
+            return Err(self.poison(unmade.refusal));
+        }
+        let end = self.text().len();
+        let at = match at {
+            WriteAt::Offset(offset) => usize::try_from(offset).unwrap_or(usize::MAX),
+            WriteAt::End => end,
+        };
+        let stop = at.saturating_add(data.len());
+        if stop > RECORD_BYTES_MAX {
+            let refusal = Refusal::new(
+                Rule::TooLarge,
+                format!("{} {RECORD_BYTES_MAX} bytes; this would have {stop}", self.at_most()),
+                "keep large material in a file beside it and name that file in this one",
+            );
+            return Err(self.poison(refusal));
+        }
+        if let Err(refusal) = self.charge_for(stop.max(end)) {
+            return Err(self.poison(refusal));
+        }
+        self.sequential &= at == end;
+        if at < end {
+            // It does not only append, whatever it was opened for.
+            (self.append, self.appended_from) = (false, None);
+        }
+        self.unsaved.note_write(files);
+        self.emptied = None;
+        self.failed = None;
+        let buffer = self.buffer();
+        if buffer.len() < stop {
+            buffer.resize(stop, 0);
+        }
+        buffer[at..stop].copy_from_slice(data);
+        if self.sequential
+            && self.is_worth_judging()
+            && let Err(refusal) = self.judge_so_far()
+        {
+            return Err(self.poison(refusal));
+        }
+        Ok(())
+    }
+
+    /// Counts a buffer of so many bytes for its user.
+    fn charge_for(&mut self, length: usize) -> Result<(), Refusal> {
+        if self.charge.is_none() {
+            self.charge = self.pinned.meter().map(Charge::none);
+        }
+        self.charge.as_mut().map_or(Ok(()), |charge| charge.raise(length))
+    }
+
+    fn at_most(&self) -> &'static str {
+        if self.check.is_some() { "a checked file has at most" } else { "a record has at most" }
+    }
+
+    /// What was written was refused. A new file loses its name by that.
+    pub fn refused(&mut self) {
+        self.may_lose_name |= self.is_new;
+    }
+
+    /// The file was unlinked: whatever is written to it is taken.
+    pub fn unnamed(&mut self) {
+        self.check = Some(Asked::Nothing);
+    }
+
+    /// Takes writes again: what was last refused would be taken by now.
+    pub fn forgive(&mut self, files: Option<u64>) {
+        self.poison = None;
+        self.failed = None;
+        self.unsaved.note_write(files);
+    }
+
+    /// Takes no more writes.
+    pub fn poison(&mut self, refusal: Refusal) -> Refusal {
+        self.refused();
+        self.poison = Some(refusal.clone());
+        self.failed = Some(refusal.clone());
+        self.unsaved.clear();
+        refusal
+    }
+
+    /// Whether the text is judged at this write: each time while it is short or written in few
+    /// pieces, as by a shell, which hears of nothing but its writes; else when it has grown by a part,
+    /// and whatever is not judged now is before long, or at the end.
+    fn is_worth_judging(&mut self) -> bool {
+        let length = self.text().len();
+        let judged_bytes = self.judged_bytes.saturating_add(length);
+        let is = judged_bytes <= JUDGED_BYTES_FREE + JUDGED_TIMES * length;
+        if is {
+            self.judged_bytes = judged_bytes;
+        }
+        is
+    }
+
+    /// Judges the text as far as it is written.
+    fn judge_so_far(&mut self) -> Result<(), Refusal> {
+        match &self.check {
+            Some(Asked::By(check)) => return check.judge_so_far(self.text()),
+            Some(Asked::Nothing) => return Ok(()),
+            None => {}
+        }
+        let Some(home) = self.home.as_ref() else { return Ok(()) };
+        let binding = &home.governed.binding;
+        let takes = |refusal: &Refusal| binding.policy.takes(refusal.rule);
+        let found = match prefix(self.text()).map_err(Refusal::from) {
+            Err(refusal) if takes(&refusal) => return Ok(()),
+            found => found?,
+        };
+        let judged =
+            binding.kind.judge_so_far(&found.said, found.last.as_deref(), (&home.id, home.state));
+        match judged.map_err(|fault| self.refusal(fault)) {
+            Err(refusal) if !takes(&refusal) => return Err(refusal),
+            _ => {}
+        }
+        let status = binding.kind.status_so_far(&found.said);
+        if status != self.status.as_deref() {
+            // A shell writes line by line: this one says it, and the first did not.
+            self.was_asked = false;
+            self.status = status.map(str::to_owned);
+        }
+        Ok(())
+    }
+
+    /// A fault of what is written so far, with its place in it.
+    pub fn refusal(&self, fault: Fault) -> Refusal {
+        let place = crate::record::place_in(self.text(), &fault.pointer);
+        Refusal { place, ..Refusal::from(fault) }
+    }
+
+    /// Stages a change of size. Of a record a cut to nothing alone is not judged: it is how writes
+    /// begin.
+    ///
+    /// # Errors
+    /// Too large, or more than its user may have.
+    pub fn resize(&mut self, size: u64) -> Result<(), Refusal> {
+        let size = usize::try_from(size).unwrap_or(usize::MAX);
+        if size > RECORD_BYTES_MAX {
+            let reason = format!("{} {RECORD_BYTES_MAX} bytes", self.at_most());
+            return Err(Refusal::new(Rule::TooLarge, reason, "keep large material elsewhere"));
+        }
+        if size != self.text().len() {
+            self.charge_for(size)?;
+            match size {
+                0 => self.buffer = Some(Vec::new()),
+                _ => self.buffer().resize(size, 0),
+            }
+            if size > 0 || self.check.is_some() {
+                self.unsaved.note_change();
+            }
+            self.emptied = None;
+            self.sequential = size == 0;
+            (self.appended_from, self.taken_to) = (None, None);
+            (self.failed, self.poison, self.unmade) = (None, None, None);
+            self.status = None;
+        }
+        Ok(())
+    }
+}
+
+/// By whose rules what is written to a draft is judged at once: by none's where the draft is judged
+/// when it is renamed over a record.
+pub(in crate::tree) fn to_judge(
+    read: &dyn Read,
+    home: Option<Home>,
+) -> Result<Option<Home>, StoreError> {
+    match home {
+        Some(home) if renamed_over(read, &home)?.is_none() => Ok(Some(home)),
+        _ => Ok(None),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Which of so many writes of so many bytes are judged, and how many bytes are read for it.
+    fn judged(writes: usize, bytes: usize) -> (Vec<bool>, usize) {
+        let mut staged = Staged::new(None, Text::of([]), Base::Unseen);
+        staged.opened(OpenFlags { write: true, truncate: true, ..OpenFlags::default() });
+        let data = vec![b'x'; bytes];
+        let each = (0..writes).map(|nth| {
+            let before = staged.judged_bytes;
+            staged.write(None, WriteAt::Offset((nth * bytes) as u64), &data).unwrap();
+            staged.judged_bytes > before
+        });
+        (each.collect(), staged.judged_bytes)
+    }
+
+    #[test]
+    fn what_a_shell_writes_is_judged_at_each_write() {
+        for (writes, bytes) in [(1, 20), (100, 40), (10, 6_000), (3, 131_072)] {
+            let (each, _) = judged(writes, bytes);
+            assert!(each.iter().all(|judged| *judged), "{writes} writes of {bytes} bytes");
+        }
+    }
+
+    #[test]
+    fn many_small_writes_are_read_in_time_that_grows_as_they_do() {
+        for writes in [1_000, 10_000, 60_000] {
+            let (each, read) = judged(writes, 16);
+            assert!(read <= JUDGED_BYTES_FREE + JUDGED_TIMES * writes * 16, "{writes}: {read}");
+            // Never long without a judgement: the text grows by a part at most.
+            let unjudged = each.split(|judged| *judged).map(<[bool]>::len).max().unwrap();
+            assert!(unjudged <= writes / 4, "{writes}: {unjudged} in a row");
+        }
+    }
+
+    #[test]
+    fn a_judgement_of_the_whole_begins_anew() {
+        let mut staged = Staged::new(None, Text::of([]), Base::Unseen);
+        staged.judged_bytes = usize::MAX;
+        drop(staged.take());
+        assert!(staged.is_worth_judging());
+    }
+}
