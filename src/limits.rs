@@ -285,7 +285,8 @@ pub const REMEMBERED_NAME_BYTES: usize = 96;
 /// Names that an open directory remembers, so that a reader can go back to any of them.
 pub const LISTING_REMEMBERED_MAX: usize = 16_384;
 
-/// Events of a record that a change looks back at, for what only its history tells: bounds its work.
+/// Events of a record that a change looks back at, for what only its history tells: bounds its work, some hundredths
+/// of a second of the one writer. What lies before them is not known then, and nothing is taken that it may forbid.
 pub const HISTORY_STEPS_MAX: usize = 4096;
 
 /// Names below a directory that is moved to where workspaces may lie below it which are looked at

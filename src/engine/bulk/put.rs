@@ -17,13 +17,14 @@ use crate::kind::Statuses;
 use crate::ledger::{EventName, Hash, Via};
 use crate::limits::RECORD_BYTES_MAX;
 use crate::names::{FileName, TreePath};
-use crate::numbers::{G, Ino, UnixNanos};
+use crate::numbers::{Ino, UnixNanos};
 use crate::record::{Edit, patch};
 use crate::refusal::{Refusal, Rule};
 use crate::store::{
     Class, Draft, NewNode, Node, NodeType, Record, RefusedText, Standing, StoreError,
 };
 
+use crate::engine::change::turn::Lookback;
 /// What is put.
 #[derive(Clone, Debug)]
 pub enum PutContent {
@@ -226,7 +227,8 @@ impl Put {
             && matches!(record.standing, Standing::Live { .. })
         {
             let lies = home_of(turn, record)?.file_path();
-            if imported_as(turn, record, &home.file_path().to_string(), &said.bytes)?.is_some() {
+            let known = imported_as(turn, record, &home.file_path().to_string(), &said.bytes)?;
+            if known == Lookback::HasIt {
                 return Ok(Placed::MovedOn(format!("it is `{lies}` now")));
             }
             let refusal = Refusal::new(
@@ -337,8 +339,11 @@ impl Put {
         let version = record.version;
         let known = imported_as(turn, &record, &home.file_path().to_string(), &said.bytes)?;
         Ok(match known {
-            Some(_) => Placed::MovedOn(format!("it is at version {version} now")),
-            None => Placed::Left(format!("another text of it is there, at version {version}")),
+            Lookback::HasIt => Placed::MovedOn(format!("it is at version {version} now")),
+            // Of a long past nothing is overwritten for it: somebody looks.
+            Lookback::HasNot | Lookback::TooLong => {
+                Placed::Left(format!("another text of it is there, at version {version}"))
+            }
         })
     }
 }
@@ -366,16 +371,16 @@ fn correct(text: &Text, home: &Home) -> (Text, Option<Corrected>) {
     }
 }
 
-/// The event by which `record` was imported to `path` with this content, if there is one.
+/// Whether `record` was imported to `path` with this content.
 fn imported_as(
     turn: &Turn<'_>,
     record: &Record,
     path: &str,
     content: &[u8],
-) -> Result<Option<G>, StoreError> {
+) -> Result<Lookback, StoreError> {
     debug_assert!(content.len() <= RECORD_BYTES_MAX * 16, "only small files come as one change");
     let sha256 = Hash::of(content).to_string();
-    turn.find_event(record, |line| {
+    turn.past_of(record, |line| {
         let said = |pointer: &str| line.pointer(pointer).and_then(serde_json::Value::as_str);
         said("/event") == Some(EventName::IMPORTED.as_str())
             && said("/payload/path") == Some(path)

@@ -45,6 +45,17 @@ impl From<StoreError> for Stop {
     }
 }
 
+/// What a record's history says of an event.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in crate::engine) enum Lookback {
+    /// There was one.
+    HasIt,
+    /// There was none.
+    HasNot,
+    /// Not among so many as are looked at, and there are more.
+    TooLong,
+}
+
 /// A refusal that any file system would give: answered, not kept.
 impl From<Refusal> for Stop {
     fn from(refusal: Refusal) -> Self {
@@ -239,23 +250,23 @@ impl Turn<'_> {
         Ok(g)
     }
 
-    /// The newest event about `record` of which `is_it` holds, as far back as is looked.
-    pub(in crate::engine) fn find_event(
+    /// Whether there was an event about `record` of which `is_it` holds.
+    pub(in crate::engine) fn past_of(
         &self,
         record: &Record,
         is_it: impl Fn(&serde_json::Value) -> bool,
-    ) -> Result<Option<G>, StoreError> {
+    ) -> Result<Lookback, StoreError> {
         let mut at = record.last_g;
-        for _ in 0..HISTORY_STEPS_MAX {
-            let Some(row) = self.txn.event(at)? else { break };
+        for _ in 0..=HISTORY_STEPS_MAX {
+            let Some(row) = self.txn.event(at)? else { return Ok(Lookback::HasNot) };
             let line = serde_json::from_str(&row.line)
                 .map_err(|why| StoreError::Impossible(format!("event {at}: {why}")))?;
             if is_it(&line) {
-                return Ok(Some(at));
+                return Ok(Lookback::HasIt);
             }
             at = earlier(at, row.before_g)?;
         }
-        Ok(None)
+        Ok(Lookback::TooLong)
     }
 
     /// The directory `ino`, if it is one and still has a name.

@@ -11,7 +11,6 @@
 use std::sync::Arc;
 
 use crate::engine::change::turn::Refused;
-use crate::engine::lease::over;
 use crate::engine::nodes::setattr::gone;
 use crate::engine::places::governed::Home;
 use crate::engine::{Command, Slot, Stop, Terms, Turn};
@@ -22,6 +21,7 @@ use crate::store::{Record, Standing};
 
 use super::backup::is_parked_at;
 use super::draft::leave_draft;
+
 use super::save::{home_of, require_not_theirs};
 use super::sight::{Base, Sight, is_blind, no_text_of};
 
@@ -112,9 +112,8 @@ impl RefuseLate {
         if turn.content(record)?.starts_with(&self.bytes) {
             return Ok(wrong.map_or(Late::SoFar, Late::Refused));
         }
-        Ok(Late::Refused(match (theirs, &home.owner) {
-            (Some(theirs), _) => theirs,
-            (None, Some(owner)) if turn.has_lost(record, owner)? => over(record, owner),
+        Ok(Late::Refused(match (theirs, turn.late_by(record, home.owner.as_ref())?) {
+            (Some(late), _) | (None, Some(late)) => late,
             _ if is_blind(record, home, base) => no_text_of(&lies, home),
             // A shell that was overtaken takes a copy for made, and unlinks what it was made of.
             _ => match base.require_current(record, home) {

@@ -7,11 +7,13 @@ use serde_json::Value;
 use crate::engine::lease::over;
 use crate::engine::places::governed::Home;
 use crate::engine::{Stop, Text, Turn};
+use crate::limits::HISTORY_STEPS_MAX;
 use crate::names::{AgentName, TreePath};
 use crate::numbers::{Attempt, RecordKey, Version};
 use crate::refusal::{Refusal, Rule};
 use crate::store::{Record, StoreError};
 
+use crate::engine::change::turn::Lookback;
 /// Which version a save was made from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Base {
@@ -95,10 +97,8 @@ impl Turn<'_> {
         let refuse = |refusal| Stop::rejected(refusal, home.file_path(), Arc::clone(&text.bytes));
         let before = self.content(record)?;
         if before[..] != text.bytes[..] {
-            if let Some(owner) = &home.owner
-                && self.has_lost(record, owner)?
-            {
-                return Err(refuse(over(record, owner)));
+            if let Some(late) = self.late_by(record, home.owner.as_ref())? {
+                return Err(refuse(late));
             }
             let is_nobodys =
                 || record.owner.is_none() && is_nobodys(home, text, &Text::new(before));
@@ -109,19 +109,41 @@ impl Turn<'_> {
         sight.require_current(record, home).map_err(refuse)
     }
 
-    /// Whether `owner` had the record before and has it no more, however that ended.
-    pub(super) fn has_lost(&self, record: &Record, owner: &AgentName) -> Result<bool, StoreError> {
+    /// The refusal of what `owner` writes of a record that it had before and has no more, however that ended.
+    pub(super) fn late_by(
+        &self,
+        record: &Record,
+        owner: Option<&AgentName>,
+    ) -> Result<Option<Refusal>, StoreError> {
+        let Some(owner) = owner else { return Ok(None) };
         if record.lapsed.as_ref() == Some(owner) {
-            return Ok(true);
+            return Ok(Some(over(record, owner)));
         }
         if record.owner.is_some() || record.attempt == Attempt(0) {
-            return Ok(false);
+            return Ok(None);
         }
-        let had = self.find_event(record, |line| {
+        let had = self.past_of(record, |line| {
             line.pointer("/payload/owner").and_then(Value::as_str) == Some(owner.as_str())
         })?;
-        Ok(had.is_some())
+        Ok(match had {
+            Lookback::HasIt => Some(over(record, owner)),
+            Lookback::HasNot => None,
+            // Who never had it loses nothing by reading it first; what who had it writes late would be lost.
+            Lookback::TooLong => Some(perhaps_over(record, owner)),
+        })
     }
+}
+
+/// The refusal where the record's past is too long to tell whether the writer had it.
+fn perhaps_over(record: &Record, owner: &AgentName) -> Refusal {
+    let id = &record.id;
+    Refusal::new(
+        Rule::LeaseOver,
+        format!(
+            "whether {owner} had `{id}` before, and writes late, cannot be told: it has over {HISTORY_STEPS_MAX} events"
+        ),
+        "claim it by `mv`, or read it, then write what you make of that",
+    )
 }
 
 /// Whether who writes at `home` has read nothing of a record that lay at rest, or that would come to

@@ -2,8 +2,8 @@
 
 use super::damage::Break;
 use super::*;
-use crate::engine::{Allocate, read_plain};
-use crate::limits::CHUNK_BYTES;
+use crate::engine::{Allocate, Base, Rename, RenameMode, Saved, read_plain};
+use crate::limits::{CHUNK_BYTES, HISTORY_STEPS_MAX};
 use crate::refusal::{Refusal, Rule};
 use crate::store::{Read, StoreError, Txn};
 
@@ -95,4 +95,48 @@ fn a_nameless_file_of_which_the_first_pieces_went_is_written_as_an_empty_one() {
         assert!(!found.contains(&b'x'), "{way}");
         assert!(way == 0 || found[..CHUNK_BYTES] == none, "{way}");
     }
+}
+
+// P12.3
+#[test]
+fn of_a_past_that_is_too_long_to_look_at_nobody_is_given_what_another_may_have_lost() {
+    let bench = Bench::new();
+    ["work/inbox", "work/assigned/bob"].iter().for_each(|dir| bench.mkdir(dir));
+    bench.save("work/inbox/a.yaml", "status: new\n");
+    let dir = |path: &str| bench.node(path).unwrap().ino;
+    let (inbox, lane) = (dir("work/inbox"), dir("work/assigned/bob"));
+    let name = || FileName::new(b"a.yaml").unwrap();
+    let moved = |(from, to), context: &Context| {
+        let sight = Sight::Known(Base::Unseen);
+        let (new_name, mode) = (name(), RenameMode::NoReplace);
+        let (parent, new_parent) = (from, to);
+        let rename = Rename { parent, name: name(), new_parent, new_name, mode, sight };
+        bench.service.engine.run(context.clone(), rename).unwrap();
+    };
+    let bob = bench.caller().acting(&bench.service.engine.agents(), Some(&agent("bob")));
+    let bob = bob.unwrap().context();
+    moved((inbox, lane), &bob);
+    moved((lane, inbox), &bob);
+    let late = |base| {
+        let (text, content) = (Text::new(b"status: assigned\n".to_vec()), NewContent::File);
+        let create = Create { parent: lane, name: name(), mode: 0o644, content, on_draft: None };
+        let ino = bench.service.engine.run(bob.clone(), create).unwrap().ino;
+        let save = Save::of(ino, Sight::Known(base), text);
+        match bench.service.engine.run(bob.clone(), save).unwrap() {
+            Saved::Refused(refusal) => Err(refusal),
+            saved => Ok(saved),
+        }
+    };
+    let refused = late(Base::Unseen).unwrap_err();
+    assert!(refused.reason.contains("bob's claim of `a` is over"), "{refused}");
+    for nth in 0..=HISTORY_STEPS_MAX {
+        bench.save("work/inbox/a.yaml", &format!("status: new\ntitle: x{nth}\n"));
+    }
+    let refused = late(Base::Unseen).unwrap_err();
+    assert_eq!(refused.rule, Rule::LeaseOver, "{refused}");
+    assert!(refused.reason.contains("cannot be told"), "{refused}");
+    // Who has read it takes it.
+    late(Base::Current).unwrap();
+    assert!(bench.node("work/inbox/a.yaml").is_none());
+    bench.clean();
 }
