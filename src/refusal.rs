@@ -139,6 +139,8 @@ rules! {
     Deadline = "W042", "the deadline passed";
     /// The directory may not hold more.
     Quota = "W043", "the directory may not hold more";
+    /// More extended attributes, or longer ones, than a file can have.
+    AttributesRoom = "W044", "too much for the extended attributes of a file";
     /// The store failed.
     Store = "W050", "the store failed";
     /// Something in the store cannot be.
@@ -216,7 +218,8 @@ impl Rule {
             Rule::Unsupported => Errno::EOPNOTSUPP,
             Rule::Running => Errno::ETXTBSY,
             Rule::TooManyLinks => Errno::EMLINK,
-            Rule::NoSpace => Errno::ENOSPC,
+            // What setxattr(2) names for it, and what ext4 answers.
+            Rule::NoSpace | Rule::AttributesRoom => Errno::ENOSPC,
             Rule::TooManyHandles => Errno::EMFILE,
             Rule::Quota => Errno::EDQUOT,
             Rule::Deadline => Errno::ETIMEDOUT,

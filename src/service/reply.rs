@@ -118,7 +118,8 @@ impl From<Rule> for Exit {
             | Rule::StatusMove
             | Rule::Required
             | Rule::Cycle
-            | Rule::TooLarge => Exit::Invalid,
+            | Rule::TooLarge
+            | Rule::AttributesRoom => Exit::Invalid,
             Rule::Transition
             | Rule::Draft
             | Rule::Forbidden

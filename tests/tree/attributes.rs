@@ -4,9 +4,10 @@ use std::fs::{self, File, FileTimes};
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::time::{Duration, UNIX_EPOCH};
 
+use rustix::fs::{XattrFlags, setxattr};
 use workfs_mount::as_user;
 
-use crate::harness::{Fixture, Setup, needs};
+use crate::harness::{Errno, Fixture, Setup, needs};
 
 // P7.1
 #[test]
@@ -134,6 +135,24 @@ fn extended_attributes() {
     let said = fixture.sh(script).success();
     let errors = "Operation not supported\nInvalid argument\n";
     assert_eq!(said.stdout, format!("blue\n2\nNo such attribute\n1\n{errors}"));
+}
+
+// P7.1
+#[test]
+fn who_meets_the_limit_of_attributes_is_told_so() {
+    let fixture = Fixture::new();
+    fixture.sh("echo x > f").success();
+    let value = vec![b'x'; 60_000];
+    let set = |nth: u32| {
+        let name = format!("user.{nth}");
+        setxattr(fixture.path("f"), name, &value, XattrFlags::empty())
+    };
+    let refused = (0..).find_map(|nth| set(nth).err().map(|errno| (nth, errno)));
+    assert_eq!(refused, Some((17, Errno::NOSPC)));
+    let why = fixture.why();
+    assert!(why.contains("setxattr f ENOSPC") && why.contains("W044"), "{why}");
+    assert!(why.contains("1048576 of values"), "{why}");
+    fixture.sh("rm f; echo y > g").success();
 }
 
 // P7.1

@@ -81,7 +81,7 @@ impl Command for SetXattr {
                 "an attribute's name has at most {XATTR_NAME_BYTES_MAX} bytes and its value \
                  {XATTR_VALUE_BYTES_MAX}"
             );
-            return Err(Refusal::new(Rule::NoSpace, reason, "store less in it").into());
+            return Err(self.no_room(turn, reason, "store less in it"));
         }
         let node = turn.txn.node(self.ino)?.ok_or_else(setattr::gone)?;
         turn.require_node(&node)?;
@@ -115,7 +115,13 @@ impl SetXattr {
             "a file's attributes have at most {XATTR_LIST_BYTES_MAX} bytes of names and \
              {XATTR_BYTES_OF_ONE_MAX} of values"
         );
-        Err(Refusal::new(Rule::NoSpace, reason, "remove some of them").into())
+        Err(self.no_room(turn, reason, "remove some of them (`setfattr -x NAME FILE`)"))
+    }
+
+    /// ENOSPC, as which it is answered, says nothing of a limit: `why` does.
+    fn no_room(&self, turn: &Turn<'_>, reason: String, remedy: &str) -> Stop {
+        let refusal = Refusal::new(Rule::AttributesRoom, reason, remedy);
+        About::Node(self.ino).kept(turn.txn, refusal)
     }
 }
 

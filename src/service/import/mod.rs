@@ -221,9 +221,7 @@ impl Import<'_> {
             let command = SetXattr { ino, name, value, mode: XattrMode::Set };
             match self.service.engine.run(self.caller.context(), command) {
                 Ok(()) => {}
-                Err(refusal) if is_of_the_store(&refusal) && refusal.rule != Rule::NoSpace => {
-                    return Err(refusal);
-                }
+                Err(refusal) if is_of_the_store(&refusal) => return Err(refusal),
                 Err(refusal) => {
                     let why = format!("its attribute `{told}`: {}", refusal.reason);
                     report.unreadable.push(Unreadable { path: self.shown(&about.path), why });
