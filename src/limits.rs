@@ -421,6 +421,13 @@ pub const CHORES_AT_ONCE: usize = 1024;
 
 /// Follow-ups and assignments that could not be made, of which a daemon remembers that they are to be tried again: some
 /// MiB.
+/// Ready records that are looked at in one change for whether they name an agent that was registered: some hundredths
+/// of a second of the one writer, most of them for what is assigned.
+pub const OFFERED_AT_ONCE: usize = 256;
+
+/// So much of their texts, of which few have more: after that the next change goes on.
+pub const OFFERED_BYTES_MAX: usize = 4 << 20;
+
 pub const OWED_MAX: usize = 1 << 17;
 
 /// Chores that cannot be done of which `status` and `doctor` tell.

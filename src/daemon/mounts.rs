@@ -30,7 +30,7 @@ use super::point;
 use super::reach::{Reach, numbers_otherwise};
 use super::wanted::Who;
 use super::wire::{MountAsk, MountInfo};
-use crate::engine::{Engine, PutAgent, Registered, path_of_dir, user_name};
+use crate::engine::{Engine, PutAgent, Registered, offer, path_of_dir, user_name};
 use crate::kind::Role;
 use crate::limits::{MOUNTS_MAX, TAKEN_AWAY_WAIT};
 use crate::names::{AgentName, ShownPath, TreePath, shell_word};
@@ -279,9 +279,12 @@ impl Mounts {
             Some(known) => Some(known),
             // Somebody else may register it meanwhile.
             None => {
-                let (name, role) = (name.clone(), who.role);
-                let add = PutAgent { name, role, uid: None, only_new: true };
-                self.engine.run(Caller::new(uid, 0, None).context(), add)?
+                let add =
+                    PutAgent { name: name.clone(), role: who.role, uid: None, only_new: true };
+                let context = Caller::new(uid, 0, None).context();
+                let known = self.engine.run(context.clone(), add)?;
+                offer(&self.engine, &context, name)?;
+                known
             }
         };
         who.expect_role(known.map(|agent| agent.role))

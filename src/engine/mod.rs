@@ -45,7 +45,7 @@ pub use change::doors::{Doors, FaultPoint, kill_at};
 pub use change::effects::{Audience, Effect, Fate, Nobody, Silence};
 pub use change::refuse::{About, Refuse, RefuseText};
 pub use change::turn::{Refused, Stop, Turn, absent, taken};
-pub use chores::{Chores, Undone};
+pub use chores::{Chores, Undone, offer};
 pub use claims::line::{Line, Place, Wish};
 pub use claims::outlook::Outlook;
 pub use claims::ready::{Hindrance, counts_as_done, explain, hindrance, unwritable, when};

@@ -5,7 +5,7 @@ use std::path::Path;
 
 use serde::{Deserialize, Serialize};
 
-use crate::engine::{PutAgent, Registered, RemoveAgent};
+use crate::engine::{PutAgent, Registered, RemoveAgent, offer};
 use crate::kind::Role;
 use crate::names::{AgentName, shell_word};
 
@@ -74,6 +74,8 @@ pub(super) fn add(
     let add = PutAgent { name, role, uid, only_new: false };
     let known = service.engine.run(caller.context(), add)?;
     let kept = known.filter(|known| args.role.is_none() && known.role != Role::Agent);
+    // Also where nothing was changed: it may be done again because it was interrupted.
+    offer(&service.engine, &caller.context(), &args.name)?;
     let kept = kept.map(|known| stays(&args.name, known.role));
     let notes = [kept, args.uid.and_then(|uid| out_of_reach(&service.store, uid))];
     let notes: Vec<String> = notes.into_iter().flatten().collect();

@@ -1,6 +1,6 @@
 //! A task that names a registered agent goes to its lane.
 
-use crate::harness::{Fixture, Setup, Task};
+use crate::harness::{Fixture, Setup, Task, python};
 use crate::{names, with_chores};
 
 fn assigning() -> Fixture {
@@ -77,6 +77,29 @@ fn who_is_registered_gets_what_is_ready_and_names_it() {
     std::fs::create_dir(&dir).unwrap();
     fixture.workfs(&["mount", dir.to_str().unwrap(), "--agent", "daniel"]).success();
     assert_eq!(names(&fixture, "assigned/daniel"), ["t-2.yaml"]);
+    fixture.fsck_clean();
+}
+
+// P14.3
+#[test]
+fn who_is_registered_gets_all_of_it_however_it_is_written_and_however_much_it_is() {
+    let fixture = assigning();
+    let many = "
+import os
+for nth in range(600):
+    with open(f'work/inbox/t-{nth:03}.yaml', 'w') as file:
+        file.write('agent: nobody\\n' if nth % 2 else 'agent: dan\\n')
+    os.makedirs('work/collaboration/inbox', exist_ok=True)
+with open('work/inbox/escaped.yaml', 'w') as file:
+    file.write('agent: \"d\\\\x61n\"\\n')
+with open('work/collaboration/inbox/other.yaml', 'w') as file:
+    file.write('agent: dan\\n')
+";
+    fixture.sh(&format!("{} - <<'END'\n{many}END", python().display())).success();
+    fixture.workfs(&["agent", "add", "dan"]).success();
+    let got = names(&fixture, "assigned/dan");
+    assert_eq!((got.len(), got[0].as_str()), (301, "escaped.yaml"));
+    assert_eq!(names(&fixture, "inbox").len(), 300);
     fixture.fsck_clean();
 }
 

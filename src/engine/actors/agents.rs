@@ -171,9 +171,6 @@ impl Command for PutAgent {
         let was = known.and_then(|known| known.uid);
         turn.keep_bound(&registry, was.filter(|was| Some(*was) != new.uid), &self.name)?;
         turn.tell_of_bits(&registry)?;
-        if known.map(|known| known.role) != Some(new.role) {
-            turn.may_have(&self.name)?;
-        }
         Ok(known)
     }
 }

@@ -15,10 +15,12 @@ mod drafts;
 mod escalate;
 mod follow;
 mod handoff;
+mod offer;
 mod past;
 mod round;
 mod undone;
 
+pub use offer::offer;
 pub use round::Chores;
 pub use undone::Undone;
 
@@ -28,7 +30,6 @@ use crate::engine::change::queued::Queued;
 use crate::engine::places::governed::{Governed, Home};
 use crate::engine::{Command, Context, Create, NewContent, Registry, Stop, Turn};
 use crate::kind::{Holding, StateIx, role_names};
-use crate::limits::CHORES_AT_ONCE;
 use crate::names::{AgentName, FileName};
 use crate::numbers::Ino;
 use crate::refusal::{Refusal, Rule};
@@ -73,34 +74,6 @@ impl Turn<'_> {
         if is_new(record) && self.config.assigns() {
             self.owe(Follow { record: record.key, duty: Duty::Assign });
         }
-    }
-
-    /// What follows from an agent's being registered, or its role's being another: what is ready and names it.
-    /// Whether it does so each duty asks; most of what does not is told by the bytes.
-    pub(super) fn may_have(&mut self, agent: &AgentName) -> Result<(), StoreError> {
-        for workspace in self.txn.workspaces()? {
-            let binding = self.config.bind(&workspace.path);
-            if !binding.is_some_and(|binding| binding.chores.assign) {
-                continue;
-            }
-            let mut after = None;
-            loop {
-                let mut page: Vec<Record> = Vec::new();
-                self.txn.ready(workspace.key, after, &mut |record| {
-                    page.push(record);
-                    page.len() < CHORES_AT_ONCE
-                })?;
-                let Some(last) = page.last() else { break };
-                after = Some(last.order_key());
-                for record in page.iter().filter(|record| is_new(record)) {
-                    let name = agent.as_str().as_bytes();
-                    if self.content(record)?.windows(name.len()).any(|at| at == name) {
-                        self.owe(Follow { record: record.key, duty: Duty::Assign });
-                    }
-                }
-            }
-        }
-        Ok(())
     }
 
     /// Notes that the new record at `home` goes on where another one ended, if it says so.
