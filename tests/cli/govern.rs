@@ -444,3 +444,21 @@ fn a_layout_that_hides_what_is_shown_opens_where_a_former_version_took_it() {
     assert!(!doctor.contains("former version"), "{doctor}");
     fixture.fsck_clean();
 }
+
+// P8.5 P10.5
+#[test]
+fn what_would_be_the_lane_of_whoever_is_no_agent_stays_a_plain_directory() {
+    let fixture = filled(|fixture| {
+        fixture.sh("mkdir tasks/working/uid-5").success();
+        write(fixture, "tasks/working/uid-5/t-1.yaml", &Task::new("t-1").text());
+    });
+    let ran = govern(&fixture, &[]);
+    assert_eq!(ran.code, 11, "{ran}");
+    assert!(ran.stdout.contains("tasks/working/uid-5: `uid-5` is the name of"), "{ran}");
+    let list = fixture.workfs(&["list"]).success();
+    assert!(!list.stdout.contains("uid-5"), "{list}");
+    fixture.fsck_clean();
+    fixture.mount_all();
+    fixture.sh("mkdir tasks/working/eve && mv tasks/working/uid-5/* tasks/working/eve/").success();
+    assert!(fixture.workfs(&["list"]).success().stdout.contains("eve"));
+}

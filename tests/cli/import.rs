@@ -276,3 +276,26 @@ fn what_is_no_record_since_no_id_can_be_called_so_is_named_and_why_says_so() {
         assert_eq!(why.stdout, "nothing was refused\n", "{other}");
     }
 }
+
+// P8.2 P10.5
+#[test]
+fn what_would_be_the_lane_of_whoever_is_no_agent_is_left_alone() {
+    let fixture = Fixture::new();
+    let files = [
+        ("assigned/uid-5/t-1.yaml", "agent: uid-5\n"),
+        ("assigned/workfs/t-2.yaml", "agent: workfs\n"),
+        ("assigned/carol/t-3.yaml", "agent: carol\n"),
+    ];
+    let from = source(&fixture, "from", &files);
+    let ran = fixture.workfs(&["import", &from, "work"]);
+    assert_eq!(ran.code, 11, "{ran}");
+    for name in ["uid-5", "workfs"] {
+        assert!(
+            ran.stdout.contains(&format!("work/assigned/{name}: `{name}` is the name of")),
+            "{ran}"
+        );
+        assert!(!fixture.path(&format!("work/assigned/{name}")).exists(), "{ran}");
+    }
+    assert!(fixture.path("work/assigned/carol/t-3.yaml").exists());
+    fixture.fsck_clean();
+}

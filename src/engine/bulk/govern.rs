@@ -13,7 +13,7 @@ use crate::limits::RECORD_BYTES_MAX;
 use crate::names::{FileName, TreePath};
 use crate::numbers::Ino;
 use crate::refusal::{Refusal, Rule};
-use crate::store::Node;
+use crate::store::{Node, NodeType};
 
 /// Takes over one directory, without those below it; or the files that came to lie in one while no
 /// configuration wanted it.
@@ -42,6 +42,8 @@ impl Command for Govern {
         let dir = turn.existing(self.parent, &self.name)?;
         let dir = turn.directory(dir.ino)?;
         if is_plain(turn.txn, turn.config, dir.ino)? {
+            // As for who makes one.
+            turn.require_new_lane(self.parent, &self.name, NodeType::Directory)?;
             // By the configuration before it may have been a workspace's, or one of its own.
             turn.unsettle_dir(dir.ino)?;
             turn.settle_dir(self.parent, &self.name, dir.ino)?;

@@ -139,6 +139,11 @@ impl Command for Put {
             let link = Link { ino, parent: self.parent, name: self.name };
             return Ok(Placed::Plain(link.run(turn)?.ino));
         }
+        match turn.require_new_lane(self.parent, &self.name, self.node_type()) {
+            // A lane of whoever is no agent: who makes one by `mkdir` is told so.
+            Err(Stop::Refused(refused)) => return Ok(Placed::Left(refused.refusal.reason)),
+            other => other?,
+        }
         let placed = match (&self.content, turn.slot(self.parent, &self.name)?) {
             (PutContent::File(bytes), Slot::Record(home)) => {
                 let text = Text::new(Arc::clone(bytes));
@@ -163,13 +168,17 @@ impl Command for Put {
 }
 
 impl Put {
-    /// Makes the node and its name.
-    fn node(&self, turn: &mut Turn<'_>, class: Class, size: u64) -> Result<Node, StoreError> {
-        let node_type = match self.content {
+    fn node_type(&self) -> NodeType {
+        match self.content {
             PutContent::Directory => NodeType::Directory,
             PutContent::File(_) | PutContent::Record(_) | PutContent::Name(_) => NodeType::File,
             PutContent::Symlink(_) => NodeType::Symlink,
-        };
+        }
+    }
+
+    /// Makes the node and its name.
+    fn node(&self, turn: &mut Turn<'_>, class: Class, size: u64) -> Result<Node, StoreError> {
+        let node_type = self.node_type();
         let quota = turn.txn.node(self.parent)?.and_then(|parent| parent.quota);
         let new = NewNode {
             node_type,
