@@ -131,7 +131,7 @@ impl From<StoreError> for Failure {
         let (cause, remedy) = match &error {
             StoreError::Full(_) => (Cause::NoSpace, "free space where the store lies"),
             StoreError::ReadOnly(text) if !text.contains("ermission denied") => {
-                (Cause::Other, "make the store's file and directory writable")
+                (Cause::Denied, "make the store's file and directory writable")
             }
             StoreError::ReadOnly(_) | StoreError::Unreadable(_) => (Cause::Denied, OWN_STORE),
             StoreError::NoDescriptors(_) => (Cause::Busy, MORE_DESCRIPTORS),

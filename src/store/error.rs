@@ -93,6 +93,8 @@ impl StoreError {
         match error.raw_os_error() {
             _ if wants_descriptors(error) => StoreError::NoDescriptors(text),
             _ if is_full(error.kind()) => StoreError::Full(text),
+            // The disk failed: it is no matter of what may be written.
+            Some(libc::EIO) => StoreError::Failed(text),
             _ => StoreError::ReadOnly(text),
         }
     }

@@ -93,7 +93,8 @@ fn each_cause_has_its_exit_code() {
     seen.insert(late.code);
 
     fixture.unmount_all();
-    let alone: [(&[&str], i32); 7] = [
+    let alone: [(&[&str], i32); 8] = [
+        (&["init", "--store", "/proc/none.db"], 6),
         (&["ps"], 3),
         (&["unmount", "--all"], 3),
         (&["watch", "**"], 8),

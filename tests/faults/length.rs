@@ -63,6 +63,7 @@ fn commands_without_a_daemon_meet_it_as_a_full_disk() {
         let ran = limited(&fixture, kib, command);
         assert_eq!(ran.code, 12, "{command}: {ran}");
         assert!(ran.stderr.contains("ulimit -f"), "{command}: {ran}");
+        assert!(!ran.stderr.contains("disk I/O error"), "{command}: {ran}");
         // And then without the limit.
         if command == "init" {
             assert!(!fixture.store().exists());

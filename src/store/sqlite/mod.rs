@@ -150,7 +150,8 @@ fn fail(error: rusqlite::Error) -> StoreError {
 }
 
 /// The cause of a failure of a connection, right after it. SQLite says by itself of most writes that the
-/// disk is full, and "disk I/O error" of the others and of what may not be written.
+/// disk is full, and "disk I/O error" of the others, of what may not be written and of what cannot: why, the system
+/// tells.
 fn cause(sql: &Connection, error: rusqlite::Error) -> StoreError {
     if error.sqlite_error_code() != Some(ErrorCode::SystemIoFailure) {
         return fail(error);
@@ -159,11 +160,12 @@ fn cause(sql: &Connection, error: rusqlite::Error) -> StoreError {
     let errno = unsafe { ffi::sqlite3_system_errno(sql.handle()) };
     let why = std::io::Error::from_raw_os_error(errno);
     match errno {
-        _ if is_full(why.kind()) => StoreError::Full(error.to_string()),
+        _ if is_full(why.kind()) => StoreError::Full(why.to_string()),
         libc::EROFS | libc::EPERM => {
             let path = sql.path().unwrap_or_default();
             StoreError::ReadOnly(format!("{path}: {why}"))
         }
+        libc::EIO => StoreError::Failed(format!("{error}: {why}")),
         _ => fail(error),
     }
 }
