@@ -199,7 +199,9 @@ impl fmt::Display for Pattern {
                 f.write_str("/")?;
             }
             match part {
-                Component::Literal(name) => write!(f, "{name}")?,
+                Component::Literal(name) => {
+                    f.write_str(&crate::names::printable(name.as_bytes()))?;
+                }
                 Component::Owner => f.write_str("{owner}")?,
                 Component::YearMonth => f.write_str("{yyyy-mm}")?,
                 Component::Any => f.write_str("{any}")?,
@@ -220,6 +222,13 @@ mod tests {
 
     fn path(text: &str) -> Vec<FileName> {
         TreePath::parse(text).unwrap().names().to_vec()
+    }
+
+    #[test]
+    fn it_is_shown_as_it_is_written() {
+        for text in ["inbox", "assigned/{owner}", "archive/{yyyy-mm}/{any}", r"a\b/{owner}"] {
+            assert_eq!(pattern(text).to_string(), text);
+        }
     }
 
     #[test]

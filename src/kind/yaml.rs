@@ -52,13 +52,21 @@ fn explain(error: &Error) -> ReadError {
         Error::DuplicateMappingKey { key, .. } => twice(key.as_deref().unwrap_or("?")),
         Error::MultipleDocuments { .. } => "a second document begins: one is read".to_owned(),
         Error::Message { msg, .. } => msg.clone(),
-        other => wanted(other).unwrap_or_else(|| other.render()),
+        other => wanted(other).unwrap_or_else(|| within_line(other)),
     };
     let missing = match error {
         Error::SerdeMissingField { field, .. } => Some(*field),
         _ => None,
     };
     ReadError { line, reason, missing }
+}
+
+/// What the parser says, without the line, which is told beside it.
+fn within_line(error: &Error) -> String {
+    let said = error.render();
+    let Some(place) = error.location() else { return said };
+    let (line, column) = (place.line(), place.column());
+    said.replace(&format!(" at line {line}, column {column}"), &format!(" at column {column}"))
 }
 
 /// What should stand where something else does, in the words of YAML and not of a program.
@@ -227,6 +235,13 @@ mod tests {
             );
             assert_eq!(error.line, Some(2), "{text}");
         }
+    }
+
+    #[test]
+    fn the_line_is_told_once() {
+        let error = read::<Sample>("names: {}\ndirs: [a, b\n").unwrap_err();
+        assert_eq!(error.line, Some(2), "{error:?}");
+        assert!(error.reason.ends_with(" at column 7"), "{error:?}");
     }
 
     #[test]
