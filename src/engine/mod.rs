@@ -34,7 +34,7 @@ pub use actors::modes::{
     is_stuck, mode_allows, runs_the_store,
 };
 pub use actors::rights::sees_refusal;
-pub use actors::users::user_name;
+pub use actors::users::{groups_of, user_name};
 pub use bulk::commit::{Commit, Found, Step, TxnName, TxnNode, Used, UsedWhat};
 pub use bulk::govern::{Govern, GovernRoot};
 pub use bulk::make_dirs::MakeDirs;

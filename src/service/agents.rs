@@ -1,11 +1,12 @@
 //! The register of agents: shown, added to, taken from.
 
+use std::fs::Metadata;
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::Path;
 
 use serde::{Deserialize, Serialize};
 
-use crate::engine::{PutAgent, Registered, RemoveAgent, offer};
+use crate::engine::{PutAgent, Registered, RemoveAgent, groups_of, offer};
 use crate::kind::Role;
 use crate::names::{AgentName, shell_word};
 
@@ -73,9 +74,9 @@ pub(super) fn add(
     let (name, role, uid) = (args.name.clone(), args.role, args.uid);
     let add = PutAgent { name, role, uid, only_new: false };
     let known = service.engine.run(caller.context(), add)?;
-    let kept = known.filter(|known| args.role.is_none() && known.role != Role::Agent);
     // Also where nothing was changed: it may be done again because it was interrupted.
     offer(&service.engine, &caller.context(), &args.name)?;
+    let kept = known.filter(|known| args.role.is_none() && known.role != Role::Agent);
     let kept = kept.map(|known| stays(&args.name, known.role));
     let notes = [kept, args.uid.and_then(|uid| out_of_reach(&service.store, uid))];
     let notes: Vec<String> = notes.into_iter().flatten().collect();
@@ -90,15 +91,27 @@ fn stays(name: &AgentName, role: Role) -> String {
 
 /// Which directory keeps a user from the store's socket, if one does.
 fn out_of_reach(store: &Path, uid: u32) -> Option<String> {
-    let shut = |dir: &&Path| {
-        let found = std::fs::metadata(dir);
-        found.is_ok_and(|dir| dir.uid() != uid && dir.permissions().mode() & 0o1 == 0)
+    if uid == 0 {
+        return None;
+    }
+    let groups = groups_of(uid);
+    // Of the bits those count whose the user is, and no others.
+    let bit = |dir: &Metadata| match () {
+        () if dir.uid() == uid => ("u", 0o100),
+        () if groups.contains(&dir.gid()) => ("g", 0o010),
+        () => ("o", 0o001),
     };
-    let dir = store.ancestors().skip(1).find(shut)?;
+    let shut = |dir: &Path| {
+        let found = std::fs::metadata(dir).ok()?;
+        let (whose, bit) = bit(&found);
+        (found.permissions().mode() & bit == 0).then_some(whose)
+    };
+    let mut above = store.ancestors().skip(1);
+    let (dir, whose) = above.find_map(|dir| Some((dir, shut(dir)?)))?;
     let word = shell_word(dir.as_os_str().as_encoded_bytes());
     Some(format!(
-        "user {uid} works in mounts, and can call no commands: {} lets nobody pass to the store's \
-         socket (`chmod o+x {word}` would; the store itself stays its owner's)",
+        "user {uid} works in mounts, and can call no commands: {} does not let that user pass to \
+         the store's socket (`chmod {whose}+x {word}` would; the store itself stays its owner's)",
         dir.display()
     ))
 }
