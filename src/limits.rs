@@ -167,18 +167,19 @@ pub const NAMELESS_AT_ONCE: usize = 256;
 pub const PLACES_REMEMBERED_MAX: usize = 4096;
 
 /// Names that directories were moved away from, and that kernels may know them by: some hundred bytes
-/// each. Beyond it a kernel may take the wrong directory for dead, which takes a race besides.
+/// each. Beyond it who takes a directory away, or puts one in its place, is told once each time to look again.
 pub const MOVED_AWAY_MAX: usize = 1024;
 
 /// The directories of one such name that are remembered, its last ones: a kernel means one of those that
-/// left it since it looked.
+/// left it since it looked. Beyond it each is told to look again.
 pub const MOVED_AWAY_FROM_ONE_MAX: usize = 8;
 
 /// Among how many descriptors of a process one is looked for, when another process closes a copy: each takes some
 /// 10 µs of a thread that serves the kernel.
 pub const DESCRIPTORS_MAX: usize = 1024;
 
-/// Threads that are remembered whose `open` found its file replaced.
+/// Threads that are remembered whose `open` found its file replaced. Beyond it such an `open` fails (ESTALE) when that
+/// happens to it twice; nobody is given another file for it.
 pub const OVERTAKEN_MAX: usize = 1024;
 
 /// How far apart the two attempts of one `open` may be.

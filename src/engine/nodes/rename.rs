@@ -101,8 +101,9 @@ impl Command for Rename {
         if let Some(target) = &target {
             turn.require_loose(&new_parent, (&self.new_name, target))?;
         }
-        // Also where nothing lies there by now: the kernel may still know a directory there.
-        if self.mode == RenameMode::Replace {
+        // Also where nothing lies there by now: the kernel may still know a directory there, over which it lets nothing
+        // but directories come.
+        if self.mode == RenameMode::Replace && source.node_type == NodeType::Directory {
             require_meant(turn, self.new_parent, &self.new_name)?;
         }
         let governed = |node: &Node| node.class != Class::Plain;
