@@ -250,7 +250,8 @@ pub const WAKE_MORE: usize = 4;
 /// Users of mounts of which is remembered that they let a ready record lie when they were woken.
 pub const IDLE_LOOKERS_MAX: usize = 4096;
 
-/// Lanes of which is remembered what came by `.next` last.
+/// Lanes of which is remembered what came by `.next` last. Beyond it those to which something came that way least
+/// lately have no `.next` any more; half of them go at once, since to look who they are takes a look at all.
 pub const NEXTS_MAX: usize = 16_384;
 
 /// Names of a plain directory whose listing kernels may keep: it is sorted anew for each handle that
@@ -420,8 +421,6 @@ pub const LEADER_LEASE: Duration = Duration::from_secs(180);
 /// Records of one sort that one round takes up; the next takes more.
 pub const CHORES_AT_ONCE: usize = 1024;
 
-/// Follow-ups and assignments that could not be made, of which a daemon remembers that they are to be tried again: some
-/// MiB.
 /// Ready records that are looked at in one change for whether they name an agent that was registered: some hundredths
 /// of a second of the one writer, most of them for what is assigned.
 pub const OFFERED_AT_ONCE: usize = 256;
@@ -429,6 +428,8 @@ pub const OFFERED_AT_ONCE: usize = 256;
 /// So much of their texts, of which few have more: after that the next change goes on.
 pub const OFFERED_BYTES_MAX: usize = 4 << 20;
 
+/// Follow-ups and assignments that could not be made, of which a daemon remembers that they are to be tried again: some
+/// MiB.
 pub const OWED_MAX: usize = 1 << 17;
 
 /// Chores that cannot be done of which `status` and `doctor` tell.

@@ -48,10 +48,17 @@ const LIST: u32 = 0o4;
 #[derive(Default)]
 pub(super) struct Nexts {
     /// What each lane got last and still has.
-    last: Mutex<HashMap<Ino, FileName>>,
+    last: Mutex<Last>,
     /// How many commits there were.
     commits: AtomicU64,
     best: Mutex<Option<Best>>,
+}
+
+#[derive(Default)]
+struct Last {
+    /// With how many had come before.
+    lanes: HashMap<Ino, (u64, FileName)>,
+    count: u64,
 }
 
 /// What is asked of who comes by a `ready/`.
@@ -72,35 +79,38 @@ struct Best {
 
 impl Nexts {
     fn note_last(&self, lane: Ino, name: FileName) {
-        let mut last = self.last.lock();
-        if last.len() >= NEXTS_MAX {
-            last.clear();
+        let Last { lanes, count } = &mut *self.last.lock();
+        if lanes.len() >= NEXTS_MAX && !lanes.contains_key(&lane) {
+            let mut all: Vec<u64> = lanes.values().map(|(nth, _)| *nth).collect();
+            let (_, middle, _) = all.select_nth_unstable(NEXTS_MAX / 2);
+            lanes.retain(|_, (nth, _)| *nth >= *middle);
         }
-        last.insert(lane, name);
+        lanes.insert(lane, (*count, name));
+        *count += 1;
     }
 
     /// Takes note of a commit, before anybody is told of it: names that went are no lane's any more.
     pub fn note(&self, effects: &[(Origin, Effect)]) {
         self.commits.fetch_add(1, Ordering::AcqRel);
-        let mut last = self.last.lock();
-        if last.is_empty() {
+        let lanes = &mut self.last.lock().lanes;
+        if lanes.is_empty() {
             return;
         }
         for (_, effect) in effects {
             if let Effect::Name { parent, name, .. } = effect
-                && last.get(parent) == Some(name)
+                && lanes.get(parent).is_some_and(|(_, last)| last == name)
             {
-                last.remove(parent);
+                lanes.remove(parent);
             }
         }
     }
 
     fn forget(&self, lane: Ino) {
-        self.last.lock().remove(&lane);
+        self.last.lock().lanes.remove(&lane);
     }
 
     fn last(&self, lane: Ino) -> Option<FileName> {
-        self.last.lock().get(&lane).cloned()
+        self.last.lock().lanes.get(&lane).map(|(_, name)| name.clone())
     }
 
     /// The best as of the last commit, if that was asked for since; else what `find` says.
@@ -466,4 +476,23 @@ fn ready_page(
         page.push((record.order_key(), name_of(record).zip(node)));
     }
     Ok(page)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    // P9.6
+    #[test]
+    fn of_too_many_lanes_those_that_got_something_last_have_their_link() {
+        let nexts = Nexts::default();
+        let name = FileName::new(b"t-1.yaml").unwrap();
+        let lanes = NEXTS_MAX as u64;
+        (0..lanes).for_each(|lane| nexts.note_last(Ino(lane), name.clone()));
+        nexts.note_last(Ino(0), name.clone());
+        nexts.note_last(Ino(lanes), name.clone());
+        let has = |lane| nexts.last(Ino(lane)).is_some();
+        assert!(has(0) && has(lanes - 1) && has(lanes), "they got it last");
+        assert!(!has(1), "the oldest made room");
+    }
 }
