@@ -276,7 +276,7 @@ fn check(aside: &Path, file: &Path, sink: Sink<'_>) -> Result<Checked, Failure> 
             first.thing,
             first.what
         );
-        return Err(Failure::new(Exit::Problems, reason, "take another backup"));
+        return Err(Failure::new(Exit::Store, reason, "take another backup: nothing was changed"));
     }
     let FsckReport { records, last_g, problems: lost, .. } = report;
     Ok(Checked { records, last_g, lost })

@@ -170,7 +170,7 @@ fn what_is_no_whole_store_is_not_put_in_place() {
     let forged = bench.path("forged.db");
     std::fs::write(&forged, bytes).unwrap();
     let refused = put_back(&store, &forged, false).unwrap_err();
-    assert_eq!(refused.exit, Exit::Problems, "{refused:?}");
+    assert_eq!(refused.exit, Exit::Store, "{refused:?}");
     assert!(!store.exists());
     assert_eq!(unfinished(&bench), Vec::<String>::new());
 }
