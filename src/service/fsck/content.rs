@@ -85,7 +85,7 @@ fn content(read: &dyn Read, node: &Node, chunks: Option<&Chunks>, check: &mut Ch
     if chunks.lost > 0 {
         let (lost, count) = (chunks.lost, chunks.count);
         let what = format!("{lost} of its {count} chunks are lost: write it anew, or remove it");
-        check.lost(shown_file(read, node), what);
+        check.lost(shown_file(read, (node.ino, node.parent)), what);
     }
 }
 

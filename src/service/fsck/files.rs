@@ -1,17 +1,19 @@
 //! Plain files whose changes count: what is noted is of files that there are, their versions are what
-//! was hashed.
+//! was hashed; and those that are locks.
 
 use serde_json::Value;
 
+use crate::config::Config;
+use crate::engine::path_of_dir;
 use crate::ledger::Hash;
 use crate::names::TreePath;
-use crate::numbers::UnixNanos;
-use crate::store::{FileVersion, History, Read};
+use crate::numbers::{Ino, LeaseTime, UnixNanos};
+use crate::store::{self, FileVersion, History, Read};
 
 use super::super::Failure;
-use super::Check;
 use super::ledger::Ledger;
 use super::tree::Nodes;
+use super::{Check, shown_file};
 
 pub(super) fn check(
     read: &dyn Read,
@@ -44,6 +46,40 @@ pub(super) fn check(
         }
     }
     Ok(())
+}
+
+/// Only what the configuration calls a lock has the lease of one: it would vanish at its end.
+pub(super) fn locks(
+    read: &dyn Read,
+    nodes: &Nodes,
+    config: &Config,
+    check: &mut Check<'_>,
+) -> Result<(), Failure> {
+    let mut leased = Vec::new();
+    let listed = read.leases_after(LeaseTime(0), &mut |(ino, _)| (leased.push(ino), true).1);
+    check.got(|| "leases of locks".to_owned(), listed)?;
+    for ino in leased {
+        // Of what is no file, or has no name, it is told elsewhere.
+        let Some(seen) = nodes.get(ino).filter(|seen| seen.names > 0) else { continue };
+        let is_lock = is_lock(read, config, (seen.ino, seen.parent));
+        if check.got(|| format!("names of node {}", ino.0), is_lock)? == Some(false) {
+            let what = "has the lease of a lock, and no name that the configuration calls one";
+            check.problem(shown_file(read, (seen.ino, seen.parent)), what);
+        }
+    }
+    Ok(())
+}
+
+/// Whether a file has a name that the configuration calls a lock's.
+fn is_lock(read: &dyn Read, config: &Config, (file, parent): (Ino, Ino)) -> store::Result<bool> {
+    let first = read.name_in(parent, file)?.map(|name| (parent, name));
+    for (dir, name) in first.into_iter().chain(read.further_names(file)?) {
+        let scope = config.files().scope(&path_of_dir(read, dir)?);
+        if scope.is_some_and(|scope| config.files().lock(&scope, &name).is_some()) {
+            return Ok(true);
+        }
+    }
+    Ok(false)
 }
 
 /// What the event by which a version is called says otherwise.

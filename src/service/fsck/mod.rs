@@ -19,7 +19,7 @@ mod tree;
 
 use crate::config::{CONFIG_KEY, Config};
 use crate::engine::rules_since;
-use crate::numbers::G;
+use crate::numbers::{G, Ino};
 use crate::store::{self, Read, Readers, StoreError};
 
 use super::pace::Pace;
@@ -140,6 +140,9 @@ pub fn fsck(
         let rules = config.map(|config| Rules { config, since });
         records::check(read, &mut nodes, (&ledger, rules.as_ref()), &mut check)?;
         files::check(read, &nodes, &ledger, &mut check)?;
+        if let Some(config) = config {
+            files::locks(read, &nodes, config, &mut check)?;
+        }
         Ok(check.report)
     })
 }
@@ -180,7 +183,7 @@ fn kept_config(read: &dyn Read, check: &mut Check<'_>) -> Result<Option<Config>,
 const SHOWN_DEPTH_MAX: usize = 64;
 
 /// A path for a message: that of a directory, or the number where there is none.
-fn shown(read: &dyn Read, ino: crate::numbers::Ino) -> String {
+fn shown(read: &dyn Read, ino: Ino) -> String {
     match crate::engine::path_of_dir(read, ino) {
         Ok(path) if (1..=SHOWN_DEPTH_MAX).contains(&path.names().len()) => {
             format!("directory {path} ({})", ino.0)
@@ -189,16 +192,16 @@ fn shown(read: &dyn Read, ino: crate::numbers::Ino) -> String {
     }
 }
 
-/// The same of a file: the path by one of its names.
-fn shown_file(read: &dyn Read, node: &store::Node) -> String {
+/// The same of a file, by its number and where its first name lies: the path by one of its names.
+fn shown_file(read: &dyn Read, (file, parent): (Ino, Ino)) -> String {
     let path = || {
-        let name = read.name_in(node.parent, node.ino).ok()??;
-        crate::engine::path_of(read, node.parent, &name).ok()
+        let name = read.name_in(parent, file).ok()??;
+        crate::engine::path_of(read, parent, &name).ok()
     };
     match path() {
         Some(path) if path.names().len() <= SHOWN_DEPTH_MAX => {
-            format!("file {path} ({})", node.ino.0)
+            format!("file {path} ({})", file.0)
         }
-        _ => format!("node {}", node.ino.0),
+        _ => format!("node {}", file.0),
     }
 }
