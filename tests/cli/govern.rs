@@ -450,7 +450,8 @@ fn a_layout_that_hides_what_is_shown_opens_where_a_former_version_took_it() {
 fn what_would_be_the_lane_of_whoever_is_no_agent_stays_a_plain_directory() {
     let fixture = filled(|fixture| {
         fixture.sh("mkdir tasks/working/uid-5").success();
-        write(fixture, "tasks/working/uid-5/t-1.yaml", &Task::new("t-1").text());
+        let task = Task::new("t-1").status("assigned").owner("eve");
+        write(fixture, "tasks/working/uid-5/t-1.yaml", &task.text());
     });
     let ran = govern(&fixture, &[]);
     assert_eq!(ran.code, 11, "{ran}");
