@@ -126,6 +126,11 @@ impl Notices {
                 }
             }
             Invalidation::Attr(ino) => self.line.forget_attributes(*ino),
+            Invalidation::Rights(ino) if !self.gate.knows(*ino) => {}
+            Invalidation::Rights(_) => {
+                // An older kernel hears of attributes alone.
+                self.line.forget_names();
+            }
             Invalidation::Entry { child, .. } if !self.gate.knows(*child) => {}
             Invalidation::Entry { parent, name, child } => {
                 if self.gate.leave(*child) && self.left.lock().replace(Instant::now()).is_none() {

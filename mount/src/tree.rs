@@ -457,6 +457,10 @@ pub trait Tree: Send + Sync + 'static {
 pub enum Invalidation {
     /// Cached attributes of an inode.
     Attr(Ino),
+    /// An inode has another owner or group, or other ones of the bits set-user-id, set-group-id and sticky. What
+    /// these allow the kernel sees by what it was told last, void or not, unless it asks for the name
+    /// (`setattr_prepare`, `check_sticky` and `xattr_permission` in its `fs`).
+    Rights(Ino),
     /// Names of a directory came or went: what its listings tell is to be asked for again, for a while.
     Restless(Ino),
     /// A name came: a kernel that was told that it is absent must ask again.

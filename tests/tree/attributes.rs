@@ -68,6 +68,53 @@ fn nobody_takes_set_user_id_from_what_is_another_s() {
     assert_eq!(mode(), 0o700);
 }
 
+// P7.4
+#[test]
+fn who_owns_a_file_is_asked_anew_when_another_mount_gave_it_away() {
+    if !rustix::process::geteuid().is_root() {
+        crate::harness::left_out("acting as several users needs root");
+        return;
+    }
+    let setup = Setup::default().arguments(&["-o", "allow_other,suid"]).mounts(2);
+    let fixture = setup.start();
+    let [here, there] = [0, 1].map(|nth| fixture.mount(nth).join("d"));
+    fs::create_dir(&here).unwrap();
+    fs::set_permissions(&here, fs::Permissions::from_mode(0o1777)).unwrap();
+    let mode = |mode| fs::Permissions::from_mode(mode);
+    for (round, (from, to)) in [(1234, 0), (0, 1234), (1234, 2345)].into_iter().enumerate() {
+        let name = format!("f{round}");
+        let [here, there] = [&here, &there].map(|dir| dir.join(&name));
+        fs::write(&here, "x").unwrap();
+        std::os::unix::fs::chown(&here, Some(from), Some(from)).unwrap();
+        assert_eq!(fs::metadata(&there).unwrap().uid(), from);
+        std::os::unix::fs::chown(&here, Some(to), Some(to)).unwrap();
+        // No `stat` in between: the kernel there goes by what it was told last, or asks for the name.
+        let by = |uid, act: &(dyn Fn() -> std::io::Result<()> + Sync)| {
+            as_user(uid, uid, act).unwrap().map_err(|error| error.raw_os_error())
+        };
+        let denied = Err(Some(libc::EPERM));
+        if from != 0 {
+            assert_eq!(by(from, &|| fs::set_permissions(&there, mode(0o666))), denied, "{round}");
+            assert_eq!(by(from, &|| fs::remove_file(&there)), denied, "{round}");
+            assert_eq!(fs::metadata(&here).unwrap().mode() & 0o777, 0o644, "{round}");
+        }
+        if to != 0 {
+            assert_eq!(by(to, &|| fs::set_permissions(&there, mode(0o640))), Ok(()), "{round}");
+            std::os::unix::fs::chown(&here, Some(0), Some(0)).unwrap();
+            std::os::unix::fs::chown(&here, Some(to), Some(to)).unwrap();
+            assert_eq!(by(to, &|| fs::remove_file(&there)), Ok(()), "{round}");
+        }
+    }
+    let [shared, seen] = [&here, &there].map(|dir| dir.join("shared"));
+    fs::create_dir(&shared).unwrap();
+    fs::set_permissions(&shared, mode(0o777)).unwrap();
+    assert_eq!(fs::metadata(&seen).unwrap().mode() & 0o7777, 0o777);
+    fs::set_permissions(&shared, mode(0o1777)).unwrap();
+    let set = || Ok(rustix::fs::setxattr(&seen, "user.a", b"1", rustix::fs::XattrFlags::empty())?);
+    let set = as_user(1234, 1234, set).unwrap().map_err(|error: std::io::Error| error.kind());
+    assert_eq!(set, Err(std::io::ErrorKind::PermissionDenied), "it is nobody's own by now");
+}
+
 // P7.1
 #[test]
 fn times_are_kept_to_the_nanosecond() {

@@ -17,6 +17,9 @@ pub enum Effect {
         /// after it, for new.
         also_origin: bool,
     },
+    /// An inode's owner, group, or special bits (set-user-id, set-group-id, sticky) changed; of its attributes another
+    /// effect tells.
+    Rights(Ino),
     /// The times and links of an inode changed with a name, of which other effects tell: a directory's with its
     /// entries, those of what is moved. No watcher hears of them. The caller's own kernel is always told: it would
     /// take what it asked for before the change, and hears after it, for new (`fuse_dir_changed` in the

@@ -90,6 +90,8 @@ impl Command for SetAttributes {
         if self.is_chown && !is_owners && has_privileges(&node) {
             return Ok(node);
         }
+        let rights = |node: &Node| (node.uid, node.gid, node.mode & 0o7000);
+        let before = rights(&node);
         if self.uid.is_some() || self.gid.is_some() || self.is_chown {
             node.uid = self.uid.unwrap_or(node.uid);
             node.gid = self.gid.unwrap_or(node.gid);
@@ -100,6 +102,9 @@ impl Command for SetAttributes {
         }
         if let Some(mode) = self.mode {
             node.mode = mode & 0o7777;
+        }
+        if rights(&node) != before {
+            turn.effect(Effect::Rights(node.ino));
         }
         let time = |time: Option<TimeOrNow>, old: UnixNanos| match time {
             Some(TimeOrNow::At(at)) => at,

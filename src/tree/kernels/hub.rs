@@ -282,8 +282,7 @@ impl Hub {
     /// What kernels must forget, and which mount knows it already. Names come before attributes.
     fn forgotten(&self, effects: &[(Origin, Effect)]) -> Vec<(Option<Origin>, Invalidation)> {
         let mut names = Vec::new();
-        // A batch changes one directory many times, often from many mounts: each mount hears of it
-        // once.
+        // A batch changes one directory many times, often from many mounts: each hears of it once.
         let (mut attributes, mut restless) = (Changed::default(), Changed::default());
         for (origin, effect) in effects {
             match effect {
@@ -293,6 +292,7 @@ impl Hub {
                 Effect::Attr { ino, also_origin: false } | Effect::Data(ino) => {
                     attributes.note(*ino, Some(*origin));
                 }
+                Effect::Rights(ino) => names.push((Some(*origin), Invalidation::Rights(*ino))),
                 Effect::Name { parent, name, ino, also_origin, fate } => {
                     let (parent, child) = (*parent, *ino);
                     let name = name.as_bytes().to_vec();

@@ -110,7 +110,8 @@ impl Touches {
                 }
                 Effect::Data(ino) => Touch::Content(*ino),
                 Effect::Attr { ino, .. } => Touch::Attributes(*ino),
-                Effect::Times(_)
+                Effect::Rights(_)
+                | Effect::Times(_)
                 | Effect::DirectoryMoved
                 | Effect::Made { .. }
                 | Effect::Counts(_)
