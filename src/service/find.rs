@@ -196,7 +196,8 @@ pub(super) fn find(
     }
 }
 
-/// The same where the past is meant: of a draft's name it is that of the record that was there before.
+/// The same where the past is meant: where a draft, a directory or a link lies it is that of the record that was
+/// there before.
 pub(super) fn find_past(
     read: &dyn Read,
     config: &Config,
@@ -204,13 +205,17 @@ pub(super) fn find_past(
     what: &str,
 ) -> Result<Found, Failure> {
     let found = find(read, config, part, what)?;
-    if let Found::Draft(path, ..) = &found
-        && let Some((record, workspace)) = named(read, config, path)?
-        && record.standing == Standing::Gone
-    {
-        return Ok(gone(record, workspace));
+    let path = match &found {
+        Found::Draft(path, ..) => path,
+        Found::Node(path, node) if node.node_type != NodeType::File => path,
+        _ => return Ok(found),
+    };
+    match named(read, config, path)? {
+        Some((record, workspace)) if record.standing == Standing::Gone => {
+            Ok(gone(record, workspace))
+        }
+        _ => Ok(found),
     }
-    Ok(found)
 }
 
 fn gone(record: Record, workspace: WorkspaceRow) -> Found {

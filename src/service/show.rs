@@ -243,6 +243,10 @@ fn shown(
         Found::Node(path, node) if node.node_type == NodeType::File => {
             file((read, &config, part), &path, Some(&node), args)
         }
+        // A file may have lain there before.
+        Found::Node(path, _) if args.g.is_some() && read.history(&path)?.is_some() => {
+            file((read, &config, part), &path, None, args)
+        }
         Found::Node(path, node) => {
             no_versions(args)?;
             let mut report = plain(read, &node)?;

@@ -327,6 +327,27 @@ fn the_past_is_shown_as_it_was_and_has_no_lease() {
     }
 }
 
+// P8.1 P11.3
+#[test]
+fn the_past_of_a_path_is_shown_whatever_lies_there_now() {
+    let fixture = Fixture::new();
+    fixture.task("inbox", &Task::new("x"));
+    fixture
+        .sh("mkdir -p scratchpad; echo 1 > scratchpad/f; rm scratchpad/f work/inbox/x.yaml")
+        .success();
+    let created = fixture.ledger().of_record("x")[0].0["g"].to_string();
+    let saved = fixture.workfs(&["log", "--json", "scratchpad/f"]).success().json_lines();
+    let saved = saved[0]["g"].to_string();
+    for make in ["mkdir", "mkfifo", "ln -s nothing"] {
+        fixture.sh(&format!("{make} scratchpad/f; {make} work/inbox/x.yaml")).success();
+        let then = fixture.workfs(&["show", "scratchpad/f", "--g", &saved]).success();
+        assert!(then.stdout.ends_with("\n1\n"), "{make}: {then}");
+        let then = fixture.workfs(&["show", "work/inbox/x.yaml", "--json", "--g", &created]);
+        assert_eq!(then.success().json()["version"], 1, "{make}");
+        fixture.sh("rm -d scratchpad/f work/inbox/x.yaml").success();
+    }
+}
+
 // P8.1
 #[test]
 fn show_says_what_list_says() {
