@@ -77,6 +77,22 @@ fn an_agent_by_its_user_works_in_a_mount_whose_directories_are_root_s() {
     fixture.fsck_clean();
 }
 
+// P10.9
+#[test]
+fn who_took_a_record_has_the_file_from_the_next_call_on() {
+    let Some(fixture) = shared() else { return };
+    let from = fixture.path("work/inbox/t-1.yaml");
+    let to = fixture.path("work/assigned/bob/t-1.yaml");
+    // The kernel knows the owner before, and nobody looks in between.
+    assert_eq!(fs::metadata(&from).unwrap().uid(), 0);
+    let take = || {
+        fs::rename(&from, &to)?;
+        fs::set_permissions(&to, fs::Permissions::from_mode(0o600))
+    };
+    workfs_mount::as_user(BOB, BOB, take).unwrap().unwrap();
+    assert_eq!(fs::metadata(&to).unwrap().uid(), BOB);
+}
+
 // P10.2 P10.4 P10.9
 #[test]
 fn what_is_another_s_stays_so_and_why_says_it() {

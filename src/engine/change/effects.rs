@@ -19,7 +19,12 @@ pub enum Effect {
     },
     /// An inode's owner, group, or special bits (set-user-id, set-group-id, sticky) changed; of its attributes another
     /// effect tells.
-    Rights(Ino),
+    Rights {
+        /// The inode.
+        ino: Ino,
+        /// As in `Attr`.
+        also_origin: bool,
+    },
     /// The times and links of an inode changed with a name, of which other effects tell: a directory's with its
     /// entries, those of what is moved. No watcher hears of them. The caller's own kernel is always told: it would
     /// take what it asked for before the change, and hears after it, for new (`fuse_dir_changed` in the

@@ -293,7 +293,7 @@ impl Desk {
                 Effect::Lease(note) => self.leases.note(note, lease_now),
                 Effect::Due(at) => first_due = first_due.into_iter().chain([*at]).min(),
                 Effect::Attr { .. }
-                | Effect::Rights(_)
+                | Effect::Rights { .. }
                 | Effect::Times(_)
                 | Effect::Data(_)
                 | Effect::Name { .. }

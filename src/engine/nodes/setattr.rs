@@ -104,7 +104,7 @@ impl Command for SetAttributes {
             node.mode = mode & 0o7777;
         }
         if rights(&node) != before {
-            turn.effect(Effect::Rights(node.ino));
+            turn.effect(Effect::Rights { ino: node.ino, also_origin: false });
         }
         let time = |time: Option<TimeOrNow>, old: UnixNanos| match time {
             Some(TimeOrNow::At(at)) => at,

@@ -366,6 +366,7 @@ impl Turn<'_> {
                 // As with `chown`: who owns it now is not who gave it its rights.
                 if node.uid != self.context.actor.uid {
                     clear_privileges(node);
+                    self.effect(Effect::Rights { ino: node.ino, also_origin: true });
                 }
                 node.uid = self.context.actor.uid;
             }

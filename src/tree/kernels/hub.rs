@@ -23,6 +23,7 @@ use crate::tree::ready::Nexts;
 use crate::tree::saves::{busy::Busy, unborn::Unborn};
 
 use super::absent::Absent;
+use super::changed::Changed;
 use super::moved_away::MovedAway;
 use super::old_pages::OldPages;
 use super::parted::Parted;
@@ -282,7 +283,6 @@ impl Hub {
     /// What kernels must forget, and which mount knows it already. Names come before attributes.
     fn forgotten(&self, effects: &[(Origin, Effect)]) -> Vec<(Option<Origin>, Invalidation)> {
         let mut names = Vec::new();
-        // A batch changes one directory many times, often from many mounts: each hears of it once.
         let (mut attributes, mut restless) = (Changed::default(), Changed::default());
         for (origin, effect) in effects {
             match effect {
@@ -292,7 +292,10 @@ impl Hub {
                 Effect::Attr { ino, also_origin: false } | Effect::Data(ino) => {
                     attributes.note(*ino, Some(*origin));
                 }
-                Effect::Rights(ino) => names.push((Some(*origin), Invalidation::Rights(*ino))),
+                Effect::Rights { ino, also_origin } => {
+                    let knows = (!also_origin).then_some(*origin);
+                    names.push((knows, Invalidation::Rights(*ino)));
+                }
                 Effect::Name { parent, name, ino, also_origin, fate } => {
                     let (parent, child) = (*parent, *ino);
                     let name = name.as_bytes().to_vec();
@@ -351,27 +354,6 @@ struct Silent {
 }
 
 impl engine::Silence for Silent {}
-
-/// Inodes that a batch changed, and who did: where only one mount did, that one may know it already.
-#[derive(Default)]
-struct Changed(HashMap<Ino, Option<Origin>>);
-
-impl Changed {
-    /// An inode was changed by this origin, which knows it; `None`: nobody knows it.
-    fn note(&mut self, ino: Ino, knows: Option<Origin>) {
-        let known = self.0.entry(ino).or_insert(knows);
-        if *known != knows {
-            *known = None;
-        }
-    }
-
-    fn each(
-        self,
-        say: fn(Ino) -> Invalidation,
-    ) -> impl Iterator<Item = (Option<Origin>, Invalidation)> {
-        self.0.into_iter().map(move |(ino, knows)| (knows, say(ino)))
-    }
-}
 
 impl Audience for Hub {
     fn note(&self, effects: &[(Origin, Effect)]) {

@@ -6,6 +6,7 @@
 //! listings that kernels keep (`nodes/kept_listing`).
 
 mod absent;
+mod changed;
 pub(super) mod hub;
 mod moved_away;
 mod old_pages;

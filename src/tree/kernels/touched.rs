@@ -110,7 +110,7 @@ impl Touches {
                 }
                 Effect::Data(ino) => Touch::Content(*ino),
                 Effect::Attr { ino, .. } => Touch::Attributes(*ino),
-                Effect::Rights(_)
+                Effect::Rights { .. }
                 | Effect::Times(_)
                 | Effect::DirectoryMoved
                 | Effect::Made { .. }
