@@ -93,6 +93,29 @@ fn a_follow_up_waits_over_a_restart_also_where_a_round_was_the_last_to_tell_of_i
     assert_eq!((chores.round(), follow_ups(&desk)), (Ok(1), 1));
 }
 
+// P14.2 P14.4
+#[test]
+fn what_has_a_follow_up_to_make_is_put_away_after_that() {
+    let (desk, chores) = desk("handoff: true, archive: true");
+    let is = |role| {
+        let add = PutAgent { name: agent("ann"), role: Some(role), uid: None, only_new: false };
+        desk.engine().run(Desk::operator(), add).unwrap();
+    };
+    is(Role::Observer);
+    desk.put_at("bob", "t-1", "status: assigned\nagent: bob");
+    finishing_with(&desk, "ann");
+    desk.mv("bob", "t-1", "bob", "done").unwrap();
+    desk.pass(31 * DAY);
+    for _ in 0..2 {
+        assert_eq!((chores.round(), undone(&desk).0.len()), (Ok(0), 1));
+        assert_eq!(desk.record("t-1").state.as_str(), "done");
+    }
+    is(Role::Agent);
+    assert_eq!(chores.round().unwrap() + chores.round().unwrap(), 2);
+    assert_eq!((follow_ups(&desk), desk.record("t-1").state.as_str()), (1, "archive"));
+    desk.fsck_clean();
+}
+
 // P14.2 P14.8
 #[test]
 fn no_follow_up_is_made_of_what_is_not_finished_any_more() {

@@ -24,7 +24,7 @@ use crate::store::{Read, Record, StoreError, WorkspaceRow};
 use super::archive::PutAway;
 use super::drafts::PutAside;
 use super::escalate::Escalate;
-use super::follow::left_by_others;
+use super::follow::{Duty, Follow, left_by_others};
 use super::past::{Told, last_activity, last_before};
 
 /// Who makes the rounds of a store, as long as it is the leader.
@@ -162,7 +162,12 @@ impl Chores {
             &idle,
             |_| true,
             |record| {
-                self.act(dir, PutAway { record: record.key, last_g: record.last_g, to: archive.to })
+                let (key, duty) = (record.key, Duty::HandOver);
+                // Put away, it would make its follow-up no more.
+                if self.engine.undone().has_to_follow(Follow { record: key, duty }) {
+                    return Ok(0);
+                }
+                self.act(dir, PutAway { record: key, last_g: record.last_g, to: archive.to })
             },
         )
     }

@@ -96,6 +96,11 @@ impl Undone {
         !self.0.lock().owed.is_empty()
     }
 
+    /// Whether this is.
+    pub(super) fn has_to_follow(&self, follow: Follow) -> bool {
+        self.0.lock().owed.contains(&follow)
+    }
+
     /// What of it this round is to try: where that is not all, the next goes on behind it.
     pub(super) fn turn_of_owed(&self) -> Vec<Follow> {
         let mut state = self.0.lock();
