@@ -163,6 +163,25 @@ fn a_descriptor_of_a_record_that_was_saved_by_rename_is_stale_and_not_lost() {
     assert_eq!(fixture.rejected().len(), 1);
 }
 
+// P3.2
+#[test]
+fn who_writes_on_to_what_was_renamed_to_a_record_is_told_why() {
+    let fixture = Fixture::new();
+    let new = fixture.path("work/inbox/new");
+    let mut file = fs::File::create(&new).unwrap();
+    file.write_all(Task::new("t-1").text().as_bytes()).unwrap();
+    let path = fixture.path("work/inbox/t-1.yaml");
+    fs::rename(&new, &path).unwrap();
+    let error = file.write_all(b"more: 1\n").unwrap_err();
+    assert_eq!(error.kind(), std::io::ErrorKind::StaleNetworkFileHandle);
+    let why = fixture.why();
+    assert!(
+        why.contains("work/inbox/t-1.yaml ESTALE") && why.contains("open it by that name"),
+        "{why}"
+    );
+    assert_eq!(fs::read_to_string(&path).unwrap(), Task::new("t-1").text());
+}
+
 // P1.4
 #[test]
 fn who_is_refused_reads_again_and_may_save() {

@@ -9,7 +9,7 @@ use crate::engine::{About, Command, Effect, Stop, Terms, Turn};
 use crate::limits::{CHUNK_BYTES, CHUNK_INDEX_MAX, FILE_BYTES_MAX};
 use crate::numbers::Ino;
 use crate::refusal::{Refusal, Rule};
-use crate::store::{Node, Read, StoreError};
+use crate::store::{Node, NodeType, Read, StoreError};
 
 /// Where a write goes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -56,8 +56,18 @@ fn too_large(bytes: u64) -> Refusal {
 
 /// A plain file that still exists.
 pub(super) fn file(turn: &Turn<'_>, ino: Ino) -> Result<Node, Stop> {
-    let node = turn.txn.node(ino)?.filter(Node::is_plain_file);
-    node.ok_or_else(|| gone().into())
+    match turn.txn.node(ino)? {
+        Some(node) if node.is_plain_file() => Ok(node),
+        // Its text is judged as a whole, and not by a handle that knows nothing of that.
+        Some(node) if node.node_type == NodeType::File => {
+            let reason =
+                "this handle is of a plain file, which was renamed to a record's name since";
+            let refusal =
+                Refusal::new(Rule::Gone, reason, "open it by that name, and save it there");
+            Err(About::Node(ino).kept(turn.txn, refusal))
+        }
+        _ => Err(gone().into()),
+    }
 }
 
 impl Command for Write {
