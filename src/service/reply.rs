@@ -4,7 +4,7 @@ use std::path::Path;
 
 use serde::{Deserialize, Serialize};
 
-use crate::refusal::{Refusal, Rule, TextPlace};
+use crate::refusal::{Grounds, Refusal, Rule, TextPlace};
 use crate::store::{MORE_DESCRIPTORS, StoreError, is_full, wants_descriptors};
 
 use super::{
@@ -94,44 +94,16 @@ pub enum Exit {
 impl From<Rule> for Exit {
     /// What a refusal by this rule is.
     fn from(rule: Rule) -> Exit {
-        match rule {
-            Rule::Absent | Rule::Gone | Rule::NoAttribute => Exit::Absent,
-            Rule::LeaseOver
-            | Rule::Taken
-            | Rule::Stale
-            | Rule::BeingWritten
-            | Rule::InUse
-            | Rule::Conflict
-            | Rule::Elsewhere
-            | Rule::JustRefused
-            | Rule::Running
-            | Rule::NotEmpty => Exit::Lost,
-            Rule::BadName
-            | Rule::NameTooLong
-            | Rule::NotDirectory
-            | Rule::IsDirectory
-            | Rule::Loop => Exit::Usage,
-            Rule::Syntax
-            | Rule::Schema
-            | Rule::IdDiffers
-            | Rule::StatusDiffers
-            | Rule::StatusMove
-            | Rule::Required
-            | Rule::Cycle
-            | Rule::TooLarge
-            | Rule::AttributesRoom => Exit::Invalid,
-            Rule::Transition
-            | Rule::Draft
-            | Rule::Forbidden
-            | Rule::OneName
-            | Rule::Renamed
-            | Rule::Governed
-            | Rule::ReadOnly
-            | Rule::Unsupported => Exit::Denied,
-            Rule::TooManyHandles | Rule::TooManyLinks | Rule::Deadline | Rule::Quota => Exit::Busy,
-            Rule::NoSpace => Exit::NoSpace,
-            Rule::Store => Exit::Failed,
-            Rule::Damaged => Exit::Store,
+        match rule.grounds() {
+            Grounds::Absent => Exit::Absent,
+            Grounds::Lost => Exit::Lost,
+            Grounds::Usage => Exit::Usage,
+            Grounds::Content | Grounds::Size => Exit::Invalid,
+            Grounds::Denied => Exit::Denied,
+            Grounds::Limit => Exit::Busy,
+            Grounds::NoSpace => Exit::NoSpace,
+            Grounds::Failed => Exit::Failed,
+            Grounds::Damage => Exit::Store,
         }
     }
 }
