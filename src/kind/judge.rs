@@ -284,7 +284,7 @@ impl Kind {
                 rule: Rule::IdDiffers,
                 pointer: format!("/{field}"),
                 reason: format!("`{field}` is not the file's name without its extension: {id}"),
-                remedy: format!("set `{field}: {id}`, or leave `{field}` out"),
+                remedy: format!("set `{field}: {}`, or leave `{field}` out", in_yaml(id)),
             }),
         }
     }
@@ -408,4 +408,14 @@ fn example(path: &FieldPath) -> String {
         text = if depth == 0 { format!("{key}: {text}") } else { format!("{key}: {{ {text} }}") };
     }
     format!("`{text}`")
+}
+
+/// An id as it is to be written: in quotes where YAML would read a number, a truth or nothing, by the eye too.
+fn in_yaml(id: &RecordId) -> String {
+    let of_no_number =
+        |b: u8| matches!(b.to_ascii_lowercase(), b'g'..=b'n' | b'p'..=b'w' | b'y' | b'z');
+    let words = ["true", "false", "null", "yes", "no", "on", "off", "y", "n", "nan", "inf"];
+    let is_text = id.as_str().bytes().any(of_no_number)
+        && !words.contains(&id.as_str().to_ascii_lowercase().as_str());
+    if is_text { id.to_string() } else { format!("'{id}'") }
 }

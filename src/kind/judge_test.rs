@@ -131,6 +131,18 @@ fn the_id_is_the_file_name() {
     assert_eq!(fault.remedy, "set `id: t1`, or leave `id` out");
 }
 
+// P3.8
+#[test]
+fn what_is_to_be_written_as_the_id_is_read_as_one() {
+    for name in ["7", "2026-11-20", "1e3", "0x1f", "true", "No", "null"] {
+        let id = RecordId::new(name).unwrap();
+        let judged = task().judge(&json!({"id": "t1"}), &id, state("inbox"), false);
+        let fault = judged.unwrap_err();
+        assert_eq!(fault.rule, Rule::IdDiffers);
+        assert_eq!(fault.remedy, format!("set `id: '{name}'`, or leave `id` out"));
+    }
+}
+
 #[test]
 fn the_status_belongs_to_the_directory() {
     let fault_of = |status: &str, place: &str| {
