@@ -11,7 +11,7 @@ use super::error::where_and_why;
 use super::field_path::FieldPath;
 use super::load_chores::{build_chores, have_own_names};
 use super::load_commands::build_commands;
-use super::load_now::taken_now;
+use super::load_now::{keys_stand_once, taken_now};
 use super::load_order::build_order;
 use super::load_state::{build_state, patterns};
 use super::order::Order;
@@ -64,7 +64,15 @@ impl Kind {
     pub fn expect_taken_now(&self) -> Result<(), KindError> {
         let wrong = |(line, reason)| KindError { file: self.file.clone(), line, reason };
         let form = read(&self.source.definition).map_err(wrong)?;
-        taken_now(&form, self).map_err(wrong)
+        taken_now(&form, self).map_err(wrong)?;
+        keys_stand_once(&self.source.schema).map_err(|(line, reason)| {
+            let named = where_and_why(&self.file, super::yaml::line(&form.schema), "the schema");
+            KindError {
+                file: self.schema_name.clone(),
+                line,
+                reason: format!("{reason} ({named})"),
+            }
+        })
     }
 
     fn load_by(

@@ -1,13 +1,15 @@
 //! What former versions took of a definition although it can never do what it says. It is refused
 //! in a definition that is given now, and taken in one that a store keeps.
 
+use std::collections::HashSet;
+
 use super::definition::{ChoresForm, KindForm};
 use super::load::Wrong;
 use super::load_commands::commands_can_work;
 use super::load_written::{fields_are_apart, handed_on_is_apart, written_is_taken};
 use super::state::Statuses;
 use super::yaml::{line, unknown};
-use super::{Kind, Role};
+use super::{Kind, Role, json};
 use crate::names::{WHY, expect_not_computed};
 
 /// See [`Kind::expect_taken_now`].
@@ -21,6 +23,7 @@ pub(super) fn taken_now(form: &KindForm, kind: &Kind) -> Result<(), Wrong> {
         not.map_err(|why| (line(name), format!("`{}`: {why}", name.value)))
     })?;
     names_are_records(form)?;
+    words_have_one_place(form)?;
     commands_can_work(&form.commands, &kind.states)?;
     leases_lead_away(form)?;
     chores_can_work(form, kind)?;
@@ -29,6 +32,26 @@ pub(super) fn taken_now(form: &KindForm, kind: &Kind) -> Result<(), Wrong> {
     handed_on_is_apart(form)?;
     done_is_known(form, kind)?;
     written_is_taken(form, kind)
+}
+
+/// Fails where an object of the schema has a key twice: the last one counts, and what the first says of a
+/// field would go without a word.
+pub(super) fn keys_stand_once(schema: &str) -> Result<(), Wrong> {
+    json::read(schema.as_bytes()).map_err(|error| {
+        let line = u32::try_from(error.line()).ok().filter(|line| *line > 0);
+        (line, error.to_string())
+    })
+}
+
+/// Fails on a word that has two places in the order of what is urgent, of which only one can count.
+fn words_have_one_place(form: &KindForm) -> Result<(), Wrong> {
+    let Some(priority) = &form.order.priority else { return Ok(()) };
+    let mut seen = HashSet::new();
+    let mut words = priority.order.iter().flat_map(|group| &group.0);
+    match words.find(|word| !seen.insert(word.to_lowercase())) {
+        None => Ok(()),
+        Some(word) => Err((line(&priority.field), format!("the priority `{word}` is there twice"))),
+    }
 }
 
 /// Fails on an extension that has a meaning beside each record.
@@ -184,6 +207,23 @@ mod tests {
         );
         let sound = format!("{SOUND}order: {{ done: {{ shut: [done] }} }}\n");
         Kind::load("errand.kind.yaml", &sound, SCHEMA).unwrap();
+    }
+
+    #[test]
+    fn a_priority_has_one_place() {
+        let order = "order: { priority: { field: status, order: [new, [done, New]] } }\n";
+        refused(&format!("{SOUND}{order}"), "the priority `New` is there twice", 28);
+    }
+
+    #[test]
+    fn a_schema_says_each_thing_once() {
+        let twice = SCHEMA.replacen("\"properties\"", "\"properties\": {},\n  \"properties\"", 1);
+        let error = Kind::load("errand.kind.yaml", SOUND, &twice).unwrap_err();
+        assert_eq!(error.file, "errand.v1.json");
+        assert!(error.reason.starts_with("the key `properties` is there twice"), "{error}");
+        assert!(error.line.is_some());
+        // A store that keeps such a kind opens all the same.
+        Kind::load_kept("errand.kind.yaml", SOUND, &twice).unwrap();
     }
 
     #[test]

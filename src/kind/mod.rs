@@ -16,6 +16,7 @@ mod definition;
 mod error;
 mod examples;
 mod field_path;
+pub(crate) mod json;
 mod judge;
 mod load;
 mod load_chores;

@@ -71,7 +71,11 @@ impl Schema {
         };
         let relaxed = Value::Object(relaxed(top));
         let build = |schema: &Value| {
-            build(schema).map_err(|error| (None, format!("not a JSON Schema 2020-12: {error}")))
+            build(schema).map_err(|error| {
+                let place = error.instance_path().as_str();
+                let place = if place.is_empty() { "" } else { &format!("at `{place}`: ") };
+                (None, format!("not a JSON Schema 2020-12: {place}{error}"))
+            })
         };
         let whole = build(&source)?;
         // What refers to a place that was taken out judges no beginning.
@@ -419,7 +423,9 @@ mod tests {
         assert_eq!(line, Some(3), "{reason}");
         assert!(Schema::compile("[]").is_err());
         assert!(Schema::compile(r#"{"type": "text"}"#).is_err());
-        assert!(Schema::compile(r#"{"properties": {"a": {"pattern": "("}}}"#).is_err());
+        let (_, reason) =
+            Schema::compile(r#"{"properties": {"a": {"pattern": "("}}}"#).unwrap_err();
+        assert!(reason.contains("at `/properties/a/pattern`: "), "{reason}");
         assert!(Schema::compile(r##"{"$ref": "#/$defs/nowhere"}"##).is_err());
         assert!(Schema::compile(r#"{"$ref": "http://localhost/x.json"}"#).is_err());
     }

@@ -7,8 +7,8 @@ use std::borrow::Cow;
 use std::fmt;
 use std::sync::{Arc, LazyLock};
 
-use super::json;
 use crate::config::path_glob::FileGlob;
+use crate::kind::json;
 use crate::kind::{Fault, Schema};
 use crate::limits::RECORD_BYTES_MAX;
 use crate::record::{parse_any, place_in, prefix_any, well_formed, well_formed_so_far};

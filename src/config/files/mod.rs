@@ -7,7 +7,6 @@
 
 mod check;
 mod form;
-mod json;
 
 use std::time::Duration;
 

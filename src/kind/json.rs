@@ -1,4 +1,4 @@
-//! JSON of checked files: whatever is JSON, except that no object has a key twice, since some
+//! JSON as checked files and schemas have it: whatever is JSON, except that no object has a key twice, since some
 //! readers see the first of them and some the last.
 //!
 //! What must stay true: a number of any size and half a surrogate pair are JSON, though
@@ -16,7 +16,7 @@ use crate::names::printable;
 ///
 /// # Errors
 /// What is wrong with it first.
-pub(super) fn read(bytes: &[u8]) -> Result<(), serde_json::Error> {
+pub(crate) fn read(bytes: &[u8]) -> Result<(), serde_json::Error> {
     let plain = without_values(bytes);
     let mut reader = serde_json::Deserializer::from_slice(&plain);
     Strict.deserialize(&mut reader)?;
