@@ -78,7 +78,8 @@ pub fn run(args: &InitArgs, global: &Global, output: &Output) -> Result<Exit, St
     }
     let prepared = done?;
     let exit = if prepared.taken.left.count > 0 { Exit::Problems } else { Exit::Done };
-    tell_done(&paths, is_new, (&config, &prepared), output)?;
+    let told = tell_done(&paths, is_new, (&config, &prepared), output);
+    output.of_done(told, || made_or_set_up(&paths, is_new))?;
     Ok(exit)
 }
 
@@ -140,11 +141,7 @@ fn tell_done(
         }))?;
         return Ok(());
     }
-    output.line(&format!(
-        "{} {}",
-        if is_new { "made the store" } else { "set up the store" },
-        printable(path.as_bytes())
-    ))?;
+    output.line(&made_or_set_up(paths, is_new))?;
     tell(config, output)?;
     warn(config, Some(misfits), output);
     if !made.made.is_empty() {
@@ -156,6 +153,11 @@ fn tell_done(
     }
     output.line("mount it: workfs mount DIR")?;
     Ok(())
+}
+
+fn made_or_set_up(paths: &StorePaths, is_new: bool) -> String {
+    let what = if is_new { "made the store" } else { "set up the store" };
+    format!("{what} {}", printable(paths.source().as_bytes()))
 }
 
 /// Refuses a layout that some records would not fit into; nothing was changed.

@@ -129,7 +129,8 @@ fn behind(options: &Options, ask: &MountAsk, output: &Output) -> Result<Exit, St
         }
         notes.iter().for_each(|note| output.note(note));
         if output.json {
-            output.value(&json!(mount))?;
+            let told = output.value(&json!(mount));
+            output.of_done(told, || format!("mounted on {}", mount.dir))?;
         }
         Ok(Some(Exit::Done))
     });

@@ -109,7 +109,7 @@ impl Stop {
     }
 
     /// The same of what was done, and could not be told.
-    pub fn after(self, done: &str) -> Stop {
+    fn after(self, done: &str) -> Stop {
         match self {
             Stop::Failed(mut failed) => {
                 failed.reason.push_str(&format!("; it was done all the same: {done}"));
@@ -224,7 +224,20 @@ impl Output {
         written(self.buffer.borrow_mut().flush())
     }
 
-    /// The same, if somebody watches the lines come.
+    /// The same of what was done: where it could not be told of (`told`), the failure names it. Whoever heard
+    /// of a failure alone would do it again.
+    ///
+    /// # Errors
+    /// What could not be told.
+    pub fn of_done(
+        &self,
+        told: Result<(), Stop>,
+        done: impl FnOnce() -> String,
+    ) -> Result<(), Stop> {
+        told.and_then(|()| self.flush()).map_err(|stop| stop.after(&done()))
+    }
+
+    /// Hands it on, if somebody watches the lines come.
     ///
     /// # Errors
     /// As [`Output::line`].

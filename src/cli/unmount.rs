@@ -42,7 +42,7 @@ fn all(lazy: bool, global: &Global, output: &Output) -> Result<Exit, Stop> {
     let mut dirs = served.map(|client| stop(client, &paths, lazy)).transpose()?.unwrap_or_default();
     dirs.extend(take_dead_away(&paths, lazy, output)?);
     if output.json {
-        output.value(&json!({"unmounted": dirs}))?;
+        tell_done(&dirs, output)?;
     } else if !was_served && dirs.is_empty() {
         output.note(&format!("no daemon serves {}", paths.store().display()));
     }
@@ -232,9 +232,18 @@ fn still_used(dir: &Path, daemon: u32) -> String {
 
 fn done(dir: &Path, output: &Output) -> Result<Exit, Stop> {
     if output.json {
-        output.value(&json!({"unmounted": [dir.display().to_string()]}))?;
+        tell_done(&[dir.display().to_string()], output)?;
     }
     Ok(Exit::Done)
+}
+
+/// Tells programs what was unmounted.
+fn tell_done(dirs: &[String], output: &Output) -> Result<(), Stop> {
+    let told = output.value(&json!({"unmounted": dirs}));
+    if dirs.is_empty() {
+        return told;
+    }
+    output.of_done(told, || format!("unmounted {}", dirs.join(", ")))
 }
 
 /// A mount whose daemon cannot be asked from here; its session sees its end.

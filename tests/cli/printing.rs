@@ -254,6 +254,43 @@ fn what_cannot_be_printed_is_an_error_and_says_what_was_done() {
 
 // P8.1
 #[test]
+fn what_was_made_and_cannot_be_told_is_named() {
+    let fixture = Setup::default().start();
+    let made = fixture.outside("made");
+    std::fs::create_dir(&made).unwrap();
+    let [backup, export, dir, store] = ["b.db", "out", "dir", "s.db"].map(|name| made.join(name));
+    std::fs::create_dir(&dir).unwrap();
+    let [backup, export, dir, store] =
+        [&backup, &export, &dir, &store].map(|path| path.to_str().unwrap());
+    let cases: [(&[&str], &str); 6] = [
+        (&["backup", backup], &format!("backed up to {backup}")),
+        (&["export", export], &format!("exported . to {export}")),
+        (&["--json", "mount", dir], &format!("mounted on {dir}")),
+        (&["--json", "unmount", dir], &format!("unmounted {dir}")),
+        (&["--store", store, "init"], &format!("made the store {store}")),
+        (&["--store", store, "restore", "--force", backup], &format!("restored {store}")),
+    ];
+    for (arguments, what) in cases {
+        let mut command = if arguments[0] == "--store" {
+            let mut command = std::process::Command::new(env!("CARGO_BIN_EXE_workfs"));
+            command.args(arguments);
+            command
+        } else {
+            fixture.command(arguments)
+        };
+        command.stdout(std::fs::File::options().write(true).open("/dev/full").unwrap());
+        let ended = command.stderr(std::process::Stdio::piped()).output().unwrap();
+        let said = String::from_utf8_lossy(&ended.stderr);
+        assert_eq!(ended.status.code(), Some(12), "{arguments:?}: {said}");
+        assert!(
+            said.contains(&format!("it was done all the same: {what}")),
+            "{arguments:?}: {said}"
+        );
+    }
+}
+
+// P8.1
+#[test]
 fn texts_with_control_characters_are_escaped() {
     let fixture = Setup::default().start();
     let from = fixture.outside("from/inbox");

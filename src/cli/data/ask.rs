@@ -34,7 +34,8 @@ pub fn ask(here: &Here<'_>, request: Request, missing: Missing) -> Result<Exit, 
     let output = here.output();
     let is_log = matches!(request, Request::Log(_));
     let effect = request.properties().effect;
-    let (follows, changes) = (effect == Effect::Follows, effect == Effect::Changes);
+    let follows = effect == Effect::Follows;
+    let leaves = matches!(effect, Effect::Changes | Effect::Renews | Effect::Makes);
     let mut exit = Exit::Failed;
     each_reply(here, request, missing, &mut |reply| {
         match reply {
@@ -50,12 +51,9 @@ pub fn ask(here: &Here<'_>, request: Request, missing: Missing) -> Result<Exit, 
             Reply::Idle => output.flush()?,
             Reply::Report(report) => {
                 exit = report.exit().into();
-                if changes {
+                if leaves {
                     // Whoever hears of a failure would do it again.
-                    let told = print(&report, output).and_then(|()| output.flush());
-                    told.map_err(|stop| {
-                        stop.after(report.human().lines().next().unwrap_or_default())
-                    })?;
+                    tell_done(&report, output)?;
                 } else if !is_log {
                     print(&report, output)?;
                 }
@@ -69,6 +67,15 @@ pub fn ask(here: &Here<'_>, request: Request, missing: Missing) -> Result<Exit, 
         Ok(())
     })?;
     Ok(exit)
+}
+
+/// Prints the report of what was done; where that fails, its first line says so.
+///
+/// # Errors
+/// What cannot be printed.
+pub fn tell_done(report: &Report, output: &Output) -> Result<(), Stop> {
+    let first = || report.human().lines().next().unwrap_or_default().to_owned();
+    output.of_done(print(report, output), first)
 }
 
 /// Prints a report.

@@ -9,7 +9,7 @@ use super::super::exit::Exit;
 use super::super::here::{Here, working_mount};
 use super::super::output::{Output, Stop};
 use super::super::{Global, store};
-use super::ask::{Missing, ask, print};
+use super::ask::{Missing, ask, tell_done};
 use crate::names::json_path;
 use crate::service::{Reply, Report, Request, RewindArgs, restore};
 
@@ -51,7 +51,7 @@ pub fn run(args: &RestoreArgs, global: &Global, output: &Output) -> Result<Exit,
         restored => restored?,
     };
     let report = Report::Restore(report);
-    print(&report, output)?;
+    tell_done(&report, output)?;
     Ok(report.exit().into())
 }
 
