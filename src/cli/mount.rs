@@ -114,6 +114,7 @@ fn behind(options: &Options, ask: &MountAsk, output: &Output) -> Result<Exit, St
     let dir = Path::new(&ask.dir);
     let was_dead = daemon::is_dead(dir);
     let asked = at_daemon(options, |mut client| {
+        expect_seen(&client, dir)?;
         let Some(answer) = client.ask(&Ask::Mount(ask.clone()))? else { return Ok(None) };
         let already = matches!(answer, Answer::Mounted { already: true, .. });
         let (mount, notes) = mounted(answer)?;
@@ -301,6 +302,19 @@ fn shown(mount: &MountInfo, output: &Output) {
     }
 }
 
+/// Fails on a directory in a mount that the daemon does not see, such as one that `exec` made: it would say that
+/// the directory is not there. (Of one that both see, and only one of them as a mount, it says what there is.)
+fn expect_seen(client: &Client, dir: &Path) -> Result<(), Stop> {
+    let lies_in_one = |mount: MountLine| mount.is_workfs() && mount.dir != dir;
+    if !daemon::mounted_around(dir).is_some_and(lies_in_one) {
+        return Ok(());
+    }
+    let remedy = "mount on a directory outside of it";
+    client
+        .expect_sees(dir)
+        .map_err(|failure| Failure { remedy: remedy.to_owned(), ..failure }.into())
+}
+
 /// `None` if the daemon was just ending.
 fn hold(
     mut client: Client,
@@ -308,6 +322,7 @@ fn hold(
     patience: &Patience,
     output: &Output,
 ) -> Result<Option<Exit>, Stop> {
+    expect_seen(&client, Path::new(&ask.dir))?;
     let connection = client.connection()?;
     // The daemon unmounts when it sees that nobody holds the mount any more, then hangs up.
     patience.when_over(move |_| drop(connection.shutdown(std::net::Shutdown::Write)));

@@ -426,16 +426,19 @@ fn a_place_in_a_mount_that_the_daemon_does_not_see_is_refused() {
     }
     let fixture = Setup::default().prepare();
     let script = "mkdir in; touch in/f; mkdir $OUT/other; mount -t tmpfs none $OUT/other
-        for what in 'export out' 'backup copy.db' 'import in notes' \"export $OUT/other/to\"; do
+        for what in 'export out' 'backup copy.db' 'import in notes' \"export $OUT/other/to\" 'mount in' \
+            'mount -f in'; do
             workfs $what; echo $?
         done; workfs export $OUT/to; test -e $OUT/to/in/f -a ! -e out -a ! -e notes && echo well";
     let script = script.replace("workfs ", concat!(env!("CARGO_BIN_EXE_workfs"), " "));
     let ran = as_bob(&fixture, &script);
     assert!(
-        ran.stdout.starts_with("2\n2\n2\n2\nexported ") && ran.stdout.ends_with("well\n"),
+        ran.stdout.starts_with(&format!("{}exported ", "2\n".repeat(6)))
+            && ran.stdout.ends_with("well\n"),
         "{ran}"
     );
     assert!(ran.stderr.contains("which the daemon does not see"), "{ran}");
+    assert!(ran.stderr.contains("mount on a directory outside of it"), "{ran}");
     assert!(ran.stderr.contains("is another place for the daemon"), "{ran}");
     nothing_is_left(&fixture);
 }
