@@ -149,7 +149,8 @@ impl Mounts {
         let who = Who::of(ask, &own)?;
         self.refuse_place(&dir, &own)?;
         if let Some((mount, info)) = self.find(&dir) {
-            let added = same(mount, info, &who, &ask.options)?;
+            who.expect_role(self.registered(&who).map(|agent| agent.role))?;
+            let added = same(mount, info, &who, &own)?;
             return Ok(Added { info: self.as_of_now(added.info), ..added });
         }
         // Before the directory is touched: where a dead mount lies, nobody can write below it.
@@ -470,10 +471,12 @@ impl Row {
 }
 
 /// The same mount asked for again is no error; another one on the same directory is.
-fn same(mount: Arc<Mount>, info: MountInfo, who: &Who, options: &str) -> Result<Added, Failure> {
+fn same(mount: Arc<Mount>, info: MountInfo, who: &Who, own: &OwnOptions) -> Result<Added, Failure> {
     let agent = who.agent.as_ref().map(|name| name.as_str());
     let root = who.root.as_ref().map(ShownPath::from).unwrap_or_default();
-    if info.agent.as_deref() != agent || info.options != options || info.root != root {
+    // In another order, or with words that mean nothing here (`_netdev`), they are the same options.
+    let is_as_asked = OwnOptions::parse(&info.options)?.kernel()? == own.kernel()?;
+    if info.agent.as_deref() != agent || !is_as_asked || info.root != root {
         let reason = format!("{} is mounted already, with other options", info.dir);
         let remedy =
             format!("unmount it first (`workfs unmount {}`)", shell_word(info.dir.as_bytes()));

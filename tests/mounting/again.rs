@@ -76,6 +76,28 @@ fn a_directory_is_given_back_however_soon_it_is_mounted_on_again() {
     fs::write(dir.join("file"), "x").unwrap();
 }
 
+// P6.1
+#[test]
+fn the_same_options_are_the_same_in_any_order_and_with_words_of_others() {
+    let fixture = Fixture::new();
+    let dir = fixture.outside("dir");
+    fs::create_dir(&dir).unwrap();
+    let mount = |options: &str| fixture.workfs(&["mount", dir.to_str().unwrap(), "-o", options]);
+    mount("noatime,ro,agent=bob,_netdev").success();
+    for same in ["ro,noatime,agent=bob", "agent=bob,role=agent,nonempty,x-any,noatime,ro"] {
+        let ran = mount(same).success();
+        assert!(ran.stderr.contains("is mounted already\n"), "{ran}");
+    }
+    for other in ["ro,agent=bob", "noatime,ro", "noatime,ro,agent=eve"] {
+        let ran = mount(other).failure();
+        assert_eq!(ran.code, 5, "{ran}");
+        assert!(ran.stderr.contains("is mounted already, with other options"), "{ran}");
+    }
+    let ran = mount("noatime,ro,agent=bob,role=builder").failure();
+    assert_eq!(ran.code, 5, "{ran}");
+    assert!(ran.stderr.contains("bob is registered as agent, not as builder"), "{ran}");
+}
+
 /// How many requests the process behind a mount has not answered.
 fn waiting(control: &Path, dir: &Path) -> u64 {
     let all = fs::read_to_string("/proc/self/mountinfo").unwrap();
