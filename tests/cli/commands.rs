@@ -2,9 +2,10 @@
 
 use std::fs;
 
+use rustix::io::ioctl_fionread;
 use serde_json::Value;
 
-use crate::harness::{Fixture, Setup, Task, lies, pile};
+use crate::harness::{DEADLINE, Fixture, Setup, Task, lies, pile, until_polled};
 
 /// A fixture without a mount: the commands open the store themselves.
 fn unmounted() -> Fixture {
@@ -225,6 +226,37 @@ fn log_follows() {
     }
     child.kill().unwrap();
     child.wait().unwrap();
+}
+
+// P8.1
+#[test]
+fn without_a_daemon_log_follows_also_who_reads_it_slowly() {
+    use std::io::BufRead;
+    let fixture = unmounted();
+    let many = fixture.outside("many/inbox");
+    fs::create_dir_all(&many).unwrap();
+    for nth in 0..200 {
+        let task = Task::new(&format!("t-{nth:03}"));
+        fs::write(many.join(task.file()), task.text()).unwrap();
+    }
+    fixture.workfs(&["import", many.parent().unwrap().to_str().unwrap(), "work"]).success();
+    let mut command = fixture.command(&["log", "--json", "--follow"]);
+    command.stdout(std::process::Stdio::piped());
+    let mut child = command.spawn().unwrap();
+    let stdout = child.stdout.take().unwrap();
+    // It waits in the middle of what it tells for who reads it, and has no store open.
+    until_polled("the pipe is full", || (ioctl_fionread(&stdout).unwrap() > 60_000).then_some(()));
+    fixture.workfs(&["agent", "add", "bob"]).success();
+    let (tell, told) = std::sync::mpsc::channel();
+    let reader = std::thread::spawn(move || {
+        let mut lines = std::io::BufReader::new(stdout).lines().map_while(Result::ok);
+        let _ = tell.send(lines.find(|line| line.contains("\"agent\":\"bob\"")));
+    });
+    let line = told.recv_timeout(DEADLINE);
+    child.kill().unwrap();
+    child.wait().unwrap();
+    reader.join().unwrap();
+    assert!(line.is_ok_and(|line| line.is_some()), "what happened meanwhile was not told");
 }
 
 // P8.1

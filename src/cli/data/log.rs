@@ -14,6 +14,7 @@ use super::ask::{Missing, ask, each_reply};
 use crate::daemon::{Client, StorePaths};
 use crate::numbers::G;
 use crate::service::{self, Reply, Report, Request};
+use crate::store::sqlite::last_holder;
 
 /// How often `--follow` looks for a daemon, or for changes of a store that has none.
 const LOOK_EVERY: Duration = Duration::from_millis(250);
@@ -68,7 +69,7 @@ fn until_served(
 ) -> Result<(), Stop> {
     let (mut seen, mut is_told) = (None, false);
     while Client::connect(paths)?.is_none() {
-        let changed = last_change(paths);
+        let (changed, before) = (last_change(paths), last_holder(paths.store()));
         if seen != Some(changed) {
             let page = service::LogArgs { follow: false, ..request.clone() };
             let here = Here::new(paths.clone(), output);
@@ -97,7 +98,12 @@ fn until_served(
                 told => told?,
             }
             output.flush()?;
-            seen = Some(last_change(paths));
+            // Who has read what was told may have taken all the time, and somebody else had the store meanwhile. (Nobody
+            // has left a number where it cannot be written.)
+            let changed = last_change(paths);
+            let last = last_holder(paths.store());
+            let is_ours = last == before || last == Some(std::process::id());
+            seen = is_ours.then_some(changed);
         }
         std::thread::sleep(LOOK_EVERY);
     }

@@ -256,6 +256,13 @@ pub fn named_holder(path: &Path) -> Option<u32> {
     held(path).map(|mut file| holder(&mut file))
 }
 
+/// The number of the process that was the last to have the lock of the store at `path` for itself; `None` where none
+/// has left its own.
+#[must_use]
+pub fn last_holder(path: &Path) -> Option<u32> {
+    std::fs::read_to_string(lock_path(path)).ok()?.trim().parse().ok()
+}
+
 /// Whether a process has the lock of the store at `path` for itself.
 #[must_use]
 pub fn is_held(path: &Path) -> bool {

@@ -63,8 +63,8 @@ use pool::{Pool, Reader};
 pub use extents::ENDING as EXTENTS;
 pub use head::refuse_other;
 pub use lock::{
-    FILES, Lock, give_to_owner, is_held, is_name_of_store, is_of_store, lock_holder, named_holder,
-    remove_files, remove_lock, restoring_path,
+    FILES, Lock, give_to_owner, is_held, is_name_of_store, is_of_store, last_holder, lock_holder,
+    named_holder, remove_files, remove_lock, restoring_path,
 };
 pub use reading::{ProtectedWriter, write_protection};
 pub use writer::SqliteWriter;
