@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use rustix::fs::{CWD, FlockOperation, RenameFlags, flock, renameat_with};
 use serde::{Deserialize, Serialize};
 
+use crate::names::printable;
 use crate::store::sqlite::is_name_of_store;
 use crate::store::{Identity, StoreError, has_one_name, is_full, open_itself, or_too_long};
 
@@ -25,7 +26,7 @@ impl BackupReport {
     /// One line.
     #[must_use]
     pub fn human(&self) -> String {
-        format!("backed up to {} ({})", self.file, size(self.bytes))
+        format!("backed up to {} ({})", printable(self.file.as_bytes()), size(self.bytes))
     }
 
     /// How the process ends.

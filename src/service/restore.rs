@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
-use crate::names::FileName;
+use crate::names::{FileName, printable};
 use crate::numbers::G;
 use crate::store::sqlite::{
     EXTENTS, FILES, Lock, Sqlite, give_to_owner, lock_path, refuse_other, restoring_path,
@@ -42,13 +42,13 @@ impl RestoreReport {
     /// One line, one for the old store, and one for each file that is not whole.
     #[must_use]
     pub fn human(&self) -> String {
-        let kept = self.kept.as_ref();
+        let kept = self.kept.as_ref().map(|kept| printable(kept.as_bytes()));
         let kept = kept.map_or_else(String::new, |kept| format!("\nthe old store is {kept} now"));
         let lost = self.lost.iter().map(|one| format!("\n{}: {}", one.thing, one.what));
         format!(
             "restored {} from {}: {} records, last event {}{kept}{}",
-            self.store,
-            self.from,
+            printable(self.store.as_bytes()),
+            printable(self.from.as_bytes()),
             self.records,
             self.last_g,
             lost.collect::<String>()

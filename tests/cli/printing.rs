@@ -1,6 +1,6 @@
 //! What goes where: results to standard output, nothing else there, no colours in a pipe.
 
-use crate::harness::{Fixture, Setup, Task, long, python};
+use crate::harness::{Fixture, Setup, Task, long, python, run};
 
 // P8.1
 #[test]
@@ -299,6 +299,32 @@ fn texts_with_control_characters_are_escaped() {
     let from = fixture.outside("from");
     let ran = fixture.workfs(&["import", from.to_str().unwrap(), "work"]).success();
     assert!(ran.stdout.contains("work/inbox/t-1.yaml: status: do\\nne\\u{85} → new\n"), "{ran}");
+}
+
+// P8.1
+#[test]
+fn a_place_outside_is_told_on_one_line() {
+    let fixture = Setup::default().start();
+    let odd = fixture.outside("a\nb");
+    std::fs::create_dir_all(odd.join("in")).unwrap();
+    let [from, out, backup, store] =
+        ["in", "out", "b.db", "s.db"].map(|name| odd.join(name).to_str().unwrap().to_owned());
+    for (arguments, place) in [
+        (["import", &from, "work"].as_slice(), "a\\nb/in into"),
+        (&["export", &out], "a\\nb/out: "),
+        (&["backup", &backup], "a\\nb/b.db ("),
+    ] {
+        let said = fixture.workfs(arguments).success().stdout;
+        assert!(said.contains(place), "{said}");
+    }
+    let mut restore = std::process::Command::new(env!("CARGO_BIN_EXE_workfs"));
+    let ran = run(restore.args(["--store", &store, "restore", &backup])).success();
+    assert!(ran.stdout.contains("a\\nb/s.db from "), "{ran}");
+    assert!(ran.stdout.contains("a\\nb/b.db: "), "{ran}");
+    assert_eq!(
+        fixture.workfs(&["--json", "export", &format!("{out}2")]).success().json()["to"],
+        format!("{out}2")
+    );
 }
 
 // P8.1

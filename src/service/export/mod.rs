@@ -21,7 +21,7 @@ use serde::{Deserialize, Serialize};
 use crate::config::{CONFIG_KEY, Config};
 use crate::engine::read_plain;
 use crate::limits::CHUNK_BYTES;
-use crate::names::{FileName, ShownPath, TreePath};
+use crate::names::{FileName, ShownPath, TreePath, printable};
 use crate::numbers::Ino;
 use crate::store::{Class, Node, NodeType, Read, Readers, StoreError, or_too_long};
 
@@ -78,7 +78,7 @@ impl ExportReport {
         let mut out = format!(
             "exported {} to {}: {} files in {} directories ({}), {} links",
             self.from,
-            self.to,
+            printable(self.to.as_bytes()),
             self.files,
             self.directories,
             size(self.bytes),

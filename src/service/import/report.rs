@@ -136,7 +136,7 @@ impl ImportReport {
         let mut out = format!(
             "imported {} into {}/: {} files\n  taken: {} records ({} corrected), {} other files, \
              {} drafts, {} directories\n  unchanged: {}",
-            self.from,
+            printable(self.from.as_bytes()),
             self.to,
             self.files,
             self.records,
