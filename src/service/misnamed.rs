@@ -1,5 +1,5 @@
-//! Files that have a record's name and are no records, because of that name or of their
-//! directory's.
+//! Files that have a record's name and are no records, because of that name, of their directory's, or since they lie
+//! beside the directories of records.
 //!
 //! Deliberately not here: which names those are (the kind knows).
 
@@ -22,6 +22,8 @@ use super::find::node_at;
 pub(super) enum Misnamed {
     /// Its directory would be a lane.
     Lane(NameError),
+    /// Records lie in directories below its own: in lanes, say.
+    Beside,
     /// It is called as no id can be.
     Record(NameError),
 }
@@ -30,24 +32,30 @@ impl fmt::Display for Misnamed {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Misnamed::Lane(why) => write!(f, "its directory is no agent's lane: {why}"),
+            Misnamed::Beside => f.write_str("records lie in the directories beside it"),
             Misnamed::Record(why) => write!(f, "its name is no id: {why}"),
         }
     }
 }
 
-/// A directory in which files are records by their names.
+/// A directory in which names say whether files are records.
 pub(super) struct Named {
     kind: Arc<Kind>,
-    /// It would be a lane, but for its own name.
-    no_lane: Option<NameError>,
+    /// Why none are that are called so.
+    none: Option<Misnamed>,
 }
 
 impl Named {
     /// What `dir` is; `None` if names say nothing there.
     pub fn of(read: &dyn Read, config: &Config, dir: Ino) -> Result<Option<Named>, Failure> {
         let here = governed(read, config, dir)?;
-        if let Some(here) = here.filter(|here| matches!(here.place, Place::State { .. })) {
-            return Ok(Some(Named { kind: Arc::clone(&here.binding.kind), no_lane: None }));
+        let is = |place: &Place| match place {
+            Place::State { .. } => Some(None),
+            Place::Prefix => Some(Some(Misnamed::Beside)),
+            Place::Root | Place::Outside => None,
+        };
+        if let Some((here, none)) = here.and_then(|here| is(&here.place).map(|none| (here, none))) {
+            return Ok(Some(Named { kind: Arc::clone(&here.binding.kind), none }));
         }
         let (Some(node), Some(name)) = (read.node(dir)?, read.dir_name(dir)?) else {
             return Ok(None);
@@ -56,18 +64,18 @@ impl Named {
         let relative: Vec<FileName> = above.relative.into_iter().chain([name]).collect();
         let kind = &above.binding.kind;
         let why = kind.misnamed_lane(&relative);
-        Ok(why.map(|why| Named { kind: Arc::clone(kind), no_lane: Some(why) }))
+        Ok(why.map(|why| Named { kind: Arc::clone(kind), none: Some(Misnamed::Lane(why)) }))
     }
 
     /// Whether a file of this name is a record there, or a draft.
     pub fn is_record_like(&self, name: &FileName) -> bool {
-        self.no_lane.is_none() && self.kind.record_id(name).is_some()
+        self.none.is_none() && self.kind.record_id(name).is_some()
     }
 
     /// Why a file of this name is neither, where that is for a name alone.
     pub fn misnamed(&self, name: &FileName) -> Option<Misnamed> {
-        match self.no_lane {
-            Some(why) => self.kind.record_id(name).map(|_| Misnamed::Lane(why)),
+        match self.none {
+            Some(why) => self.kind.record_id(name).map(|_| why),
             None => self.kind.misnamed_record(name).map(Misnamed::Record),
         }
     }
@@ -85,6 +93,7 @@ pub(super) fn told(
     Ok(named.and_then(|named| named.misnamed(name)).map(|why| {
         let remedy = match why {
             Misnamed::Lane(_) => "rename the directory, and it is judged",
+            Misnamed::Beside => "move it into one of them, and it is judged",
             Misnamed::Record(_) => "rename it, and it is judged",
         };
         Refusal::new(Rule::BadName, format!("an ordinary file, and no record: {why}"), remedy)

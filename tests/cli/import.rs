@@ -229,6 +229,8 @@ fn what_is_no_record_since_its_directory_is_no_lane_is_named() {
     let files = [
         ("assigned/my agent/t-1.yaml", task),
         ("assigned/my agent/notes.md", "x\n"),
+        ("assigned/stray.yaml", task),
+        ("assigned/notes.md", "x\n"),
         ("assigned/bob/t-2.yaml", task),
         ("inbox/sub/t-3.yaml", task),
     ];
@@ -239,8 +241,13 @@ fn what_is_no_record_since_its_directory_is_no_lane_is_named() {
         let told = "no agent's lane: only letters, digits";
         let named = ran.stdout.lines().filter(|line| line.contains(told)).collect::<Vec<_>>();
         assert!(named.len() == 1 && named[0].contains("work/assigned/my agent/t-1.yaml"), "{ran}");
-        assert!(ran.stdout.contains(records), "{ran}");
+        let told = "work/assigned/stray.yaml: records lie in the directories beside it";
+        assert!(ran.stdout.contains(records) && ran.stdout.contains(told), "{ran}");
     }
+    let why = fixture.workfs(&["why", "work/assigned/stray.yaml"]).success();
+    assert!(why.stdout.contains("move it into one of them"), "{why}");
+    let why = fixture.workfs(&["why", "work/assigned/notes.md"]).success();
+    assert!(!why.stdout.contains("no record"), "{why}");
 }
 
 // P8.2

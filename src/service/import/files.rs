@@ -299,7 +299,7 @@ impl Import<'_> {
             (about.misnamed, &placed)
         {
             let list = match misnamed {
-                Misnamed::Lane(_) => &mut report.no_lane,
+                Misnamed::Lane(_) | Misnamed::Beside => &mut report.no_lane,
                 Misnamed::Record(_) => &mut report.no_id,
             };
             list.push(Unreadable { path: path.clone(), why: misnamed.to_string() });

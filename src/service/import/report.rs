@@ -107,7 +107,7 @@ pub struct ImportReport {
     /// Files that are drafts now.
     pub drafts: Listed<DraftReason>,
     /// Files that are called like records, and are ordinary ones, since their directory would be a lane and has
-    /// no agent's name.
+    /// no agent's name, or since records lie only in the directories beside them.
     #[serde(default)]
     pub no_lane: Listed<Unreadable>,
     /// Files in directories of records that are ordinary ones, since they are called as no id can be.
@@ -152,7 +152,7 @@ impl ImportReport {
         show_lists(&mut out, &self.corrected, &self.drafts, &self.left_alone);
         section(
             &mut out,
-            "no records: rename their directories and import again",
+            "no records: rename their directories, or move them into one, and import again",
             &self.no_lane,
             |one| format!("{}: {}", one.path, one.why),
         );
