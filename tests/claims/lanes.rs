@@ -114,3 +114,19 @@ fn whoever_can_be_no_agent_has_no_lane() {
     fixture.sh("mkdir work/assigned/uid-7 && echo x > work/done/workfs").success();
     fixture.fsck_clean();
 }
+
+// P10.4
+#[test]
+fn what_somebody_has_who_is_no_agent_somebody_else_can_finish() {
+    let fixture = Fixture::new();
+    fixture.task("inbox", &Task::new("t-1"));
+    fixture.workfs(&["agent", "add", "lead", "--role", "operator"]).success();
+    let me = fixture.workfs(&["claim", "t-1", "--json"]).success().json();
+    assert_eq!(me["path"], "work/assigned/root/t-1.yaml", "{me}");
+    let done = ["done", "t-1", "--agent", "lead", "--summary", "x"];
+    fixture.workfs(&done).success();
+    assert!(fixture.path("work/done/root/t-1.yaml").exists());
+    // Whoever has nothing there has no lane either.
+    fixture.sh("mkdir work/done/workfs").failure();
+    fixture.fsck_clean();
+}

@@ -8,7 +8,7 @@
 
 use crate::engine::change::turn;
 use crate::engine::nodes::setattr;
-use crate::engine::places::governed::{Home, path_of_dir};
+use crate::engine::places::governed::{Governed, Home, path_of_dir};
 use crate::engine::records::backup::is_parked_at;
 use crate::engine::records::save;
 use crate::engine::{Command, Context, Registry, Stop, Text, Turn, governed};
@@ -16,7 +16,7 @@ use crate::kind::{Holding, Kind, Place, Role, StateIx};
 use crate::names::{AgentName, FileName, with_article};
 use crate::numbers::Ino;
 use crate::refusal::{Refusal, Rule};
-use crate::store::{Class, Node, NodeType, Record, RefusalRow, Standing};
+use crate::store::{Class, Node, NodeType, Record, RefusalRow, Standing, StoreError};
 
 use super::modes::{Bits, forbids_taking, runs_the_store};
 
@@ -332,6 +332,7 @@ impl Turn<'_> {
         if node_type != NodeType::File
             && let Place::State { owner: Some(owner), .. } = &place
             && *owner != self.context.actor.name
+            && !self.has_lane(&above, owner)?
         {
             let asked = Registry::load(self.txn)?.require_agents_name(owner);
             asked.map_err(|why| Stop::kept(why, above.dir_path().join(name.clone())))?;
@@ -355,6 +356,23 @@ impl Turn<'_> {
         self.context
             .may_write(kind, state, Some(&owner))
             .map_err(|refusal| Stop::kept(refusal, above.dir_path().join(name.clone())))
+    }
+
+    /// Whether somebody has a lane in a workspace. Whoever finishes what lies there needs another of the same owner.
+    fn has_lane(&self, above: &Governed, owner: &AgentName) -> Result<bool, StoreError> {
+        let root = self.txn.workspace(above.workspace)?.and_then(|row| row.dir);
+        let kind = &above.binding.kind;
+        for (state, _) in kind.states().filter(|(_, state)| state.has_owner()) {
+            let mut at = root;
+            for name in kind.directory(state, Some(owner), self.now).unwrap_or_default() {
+                let found = at.map(|dir| self.txn.lookup(dir, &name)).transpose()?.flatten();
+                at = found.map(|node| node.ino);
+            }
+            if at.is_some() && at != root {
+                return Ok(true);
+            }
+        }
+        Ok(false)
     }
 
     /// Refuses to move, remove or set up a directory of a workspace that is not the caller's lane.
