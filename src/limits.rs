@@ -513,8 +513,9 @@ pub const MEMORY_GIVEN_BACK_EVERY: Duration = Duration::from_secs(60);
 /// How long a daemon without mounts waits for the first one.
 pub const FIRST_MOUNT_WAIT: Duration = Duration::from_secs(10);
 
-/// How long a mount that does not answer may turn out to have just ended.
-pub const MOUNT_END_WAIT: Duration = Duration::from_secs(1);
+/// How long a mount that does not answer may turn out to have just ended: a busy daemon takes it away first, and
+/// then tells.
+pub const MOUNT_END_WAIT: Duration = Duration::from_secs(5);
 
 /// How long a directory that is closed, and in no list of this store, is waited for to be given back by whoever had
 /// it. No daemon takes longer to see that its mount has gone; one that was killed never does.
