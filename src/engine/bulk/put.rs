@@ -6,6 +6,7 @@
 
 use std::sync::Arc;
 
+use crate::engine::change::turn::Lookback;
 use crate::engine::nodes::setattr::gone;
 use crate::engine::places::governed::Home;
 use crate::engine::plain_files::files::Saved;
@@ -24,7 +25,6 @@ use crate::store::{
     Class, Draft, NewNode, Node, NodeType, Record, RefusedText, Standing, StoreError,
 };
 
-use crate::engine::change::turn::Lookback;
 /// What is put.
 #[derive(Clone, Debug)]
 pub enum PutContent {

@@ -21,7 +21,6 @@ use crate::store::{Record, Standing};
 
 use super::backup::is_parked_at;
 use super::draft::leave_draft;
-
 use super::save::{home_of, require_not_theirs};
 use super::sight::{Base, Sight, is_blind, no_text_of};
 

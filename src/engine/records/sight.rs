@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
+use crate::engine::change::turn::Lookback;
 use crate::engine::lease::over;
 use crate::engine::places::governed::Home;
 use crate::engine::{Stop, Text, Turn};
@@ -13,7 +14,6 @@ use crate::numbers::{Attempt, RecordKey, Version};
 use crate::refusal::{Refusal, Rule};
 use crate::store::{Record, StoreError};
 
-use crate::engine::change::turn::Lookback;
 /// Which version a save was made from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Base {
