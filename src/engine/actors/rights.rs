@@ -368,7 +368,10 @@ impl Turn<'_> {
                 let found = at.map(|dir| self.txn.lookup(dir, &name)).transpose()?.flatten();
                 at = found.map(|node| node.ino);
             }
-            if at.is_some() && at != root {
+            // One that is still an ordinary directory is nobody's.
+            if let Some(lane) = at.filter(|_| at != root)
+                && self.txn.place(lane)?.is_some()
+            {
                 return Ok(true);
             }
         }

@@ -175,14 +175,8 @@ impl One<'_, '_> {
         Ok(())
     }
 
-    /// Only what somebody has is leased, and under the claim that it has; each lease that ran out was one of a claim.
+    /// Only what somebody has is leased, and under the claim that it has.
     pub fn lease(&mut self) -> Result<(), Failure> {
-        let Record { lapses, attempt, .. } = self.record;
-        if lapses.0 > attempt.0 {
-            self.problem(format!(
-                "is noted with {lapses} leases that ran out, of {attempt} attempts"
-            ));
-        }
         let lease = self.read.lease(self.record.key);
         let Some(row) = self.got(lease)?.flatten() else { return Ok(()) };
         let is_owned = self.record.owner.is_some() && self.record.standing != Standing::Gone;
