@@ -332,10 +332,10 @@ impl Turn<'_> {
         if node_type != NodeType::File
             && let Place::State { owner: Some(owner), .. } = &place
             && *owner != self.context.actor.name
+            && let Err(why) = Registry::load(self.txn)?.require_agents_name(owner)
             && !self.has_lane(&above, owner)?
         {
-            let asked = Registry::load(self.txn)?.require_agents_name(owner);
-            asked.map_err(|why| Stop::kept(why, above.dir_path().join(name.clone())))?;
+            return Err(Stop::kept(why, above.dir_path().join(name.clone())));
         }
         if self.context.role == Role::Operator {
             return Ok(());

@@ -12,20 +12,23 @@ use super::{Check, shown};
 
 pub(super) fn check(read: &dyn Read, nodes: &Nodes, check: &mut Check<'_>) -> Result<(), Failure> {
     let mut sums: HashMap<Ino, Charged> = HashMap::new();
-    let listed = nodes.read_all(read, &mut |node| {
-        if let Some(quota) = node.quota {
+    for seen in nodes.all() {
+        let top = seen.node_type == NodeType::Directory && seen.parent == ROOT;
+        let below = seen.nlink > 0 && !top;
+        let above = nodes.get(seen.parent).map(|above| above.quota());
+        if below && above.is_some_and(|above| seen.quota() != above) {
+            check.problem(shown(read, seen.ino), "is not charged to the quota of its parent");
+        }
+    }
+    if nodes.all().iter().any(|seen| seen.quota().is_some()) {
+        let listed = nodes.read_all(read, &mut |node| {
+            let Some(quota) = node.quota else { return };
             let (sum, one) = (sums.entry(quota).or_default(), Charged::of(node));
             sum.bytes += one.bytes;
             sum.inodes += one.inodes;
-        }
-        let top = node.node_type == NodeType::Directory && node.parent == ROOT;
-        let below = node.nlink > 0 && !top;
-        let above = nodes.get(node.parent).map(|above| above.quota());
-        if below && above.is_some_and(|above| node.quota != above) {
-            check.problem(shown(read, node.ino), "is not charged to the quota of its parent");
-        }
-    });
-    check.got(|| "nodes".to_owned(), listed)?;
+        });
+        check.got(|| "nodes".to_owned(), listed)?;
+    }
     let quotas = check.got(|| "quotas".to_owned(), read.quotas())?.unwrap_or_default();
     for (dir, charged) in quotas {
         let Charged { bytes, inodes } = sums.get(&dir).copied().unwrap_or_default();
