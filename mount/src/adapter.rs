@@ -545,6 +545,6 @@ impl Filesystem for Adapter {
         let (lock, unlock) = self.lock(request, (fh, owner), (start, end), (kind, pid));
         let (ino, thread) = (self.ino(number), self.caller(request).pid);
         let wanted = Wanted { ino, lock, unlock, wait, thread };
-        self.locks.set(wanted, answer::empty(reply));
+        self.set_lock(wanted, answer::empty(reply));
     }
 }

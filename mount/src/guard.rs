@@ -12,7 +12,7 @@ use fuser::{FileHandle, INodeNo, LockOwner, Request};
 use crate::errno::Errno;
 use crate::gate::Gate;
 use crate::line::Line;
-use crate::locks::{Kind, Lock, Locks, Owner, family_of};
+use crate::locks::{Kind, Lock, Locks, Owner, Wanted, family_of};
 use crate::reply::Reply;
 use crate::seen::LastSeen;
 use crate::tree::{Caller, ELSEWHERE, Handle, Ino, MountId, Tree};
@@ -99,6 +99,19 @@ impl Adapter {
         })
     }
 
+    /// Takes or lets go of a lock, or waits for it; the tree hears that it is had before who asked does.
+    pub(crate) fn set_lock(&self, wanted: Wanted, reply: Reply<()>) {
+        let (ino, handle, mount) = (wanted.ino, wanted.lock.handle, self.mount);
+        let (tree, unlock) = (Arc::clone(&self.tree), wanted.unlock);
+        let reply = Reply::new(move |result: Result<(), Errno>| {
+            if result.is_ok() && !unlock {
+                guarded(&*tree, mount, "locked", |tree| tree.locked(ino, handle));
+            }
+            reply.send(result);
+        });
+        self.locks.set(wanted, reply);
+    }
+
     /// Somebody uses the mount: a sign of life.
     pub(crate) fn note(&self, request: &Request) {
         if !self.tree.is_own_thread(self.thread(request)) {
@@ -147,17 +160,26 @@ impl Adapter {
         operation: &'static str,
         call: impl FnOnce(&dyn Tree) -> R,
     ) -> Option<R> {
-        // Unwind safety: a tree is shared between threads anyway and must keep its own order.
-        let outcome = catch_unwind(AssertUnwindSafe(|| call(&*self.tree)));
-        outcome.map_err(|panic| self.log_panic(operation, panic.as_ref())).ok()
+        guarded(&*self.tree, self.mount, operation, call)
     }
+}
 
-    fn log_panic(&self, operation: &'static str, panic: &(dyn std::any::Any + Send)) {
-        let text = panic
-            .downcast_ref::<&str>()
-            .copied()
-            .or_else(|| panic.downcast_ref::<String>().map(String::as_str))
-            .unwrap_or("(no text)");
-        tracing::error!(mount = self.mount.0, operation, panic = text, "a request panicked: EIO");
-    }
+fn guarded<R>(
+    tree: &dyn Tree,
+    mount: MountId,
+    operation: &'static str,
+    call: impl FnOnce(&dyn Tree) -> R,
+) -> Option<R> {
+    // Unwind safety: a tree is shared between threads anyway and must keep its own order.
+    let outcome = catch_unwind(AssertUnwindSafe(|| call(tree)));
+    outcome.map_err(|panic| log_panic(mount, operation, panic.as_ref())).ok()
+}
+
+fn log_panic(mount: MountId, operation: &'static str, panic: &(dyn std::any::Any + Send)) {
+    let text = panic
+        .downcast_ref::<&str>()
+        .copied()
+        .or_else(|| panic.downcast_ref::<String>().map(String::as_str))
+        .unwrap_or("(no text)");
+    tracing::error!(mount = mount.0, operation, panic = text, "a request panicked: EIO");
 }

@@ -356,6 +356,9 @@ pub trait Tree: Send + Sync + 'static {
     ) -> Result<u64, Errno>;
     /// The locks of all mounts of this tree. They are kept here; a tree only has them.
     fn locks(&self) -> &Arc<Locks>;
+    /// Who has a handle has got a lock through it, and is told so when this returns. What others let go of is handed
+    /// on by the thread that does so: it must not wait for another request.
+    fn locked(&self, _ino: Ino, _handle: Handle) {}
     /// Whether this thread is of the tree's own process and uses a mount for the tree's own ends:
     /// no sign of anybody's life.
     fn is_own_thread(&self, _thread: u32) -> bool {

@@ -288,6 +288,10 @@ impl Tree for WorkTree {
         self.seek_file(ino, handle, offset, seek)
     }
 
+    fn locked(&self, ino: Ino, handle: Handle) {
+        self.look_again_when_locked(ino, handle);
+    }
+
     fn locks(&self) -> &Arc<Locks> {
         &self.hub.locks
     }

@@ -15,6 +15,7 @@ mod family;
 mod flagged;
 mod git;
 mod kept;
+mod locked;
 mod policy;
 mod programs;
 mod readers;

@@ -5,6 +5,7 @@
 //! (`saves`), and names (`nodes`).
 
 mod apart;
+mod locked;
 pub(super) mod open;
 pub(super) mod overtaken;
 pub(super) mod pins;

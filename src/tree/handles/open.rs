@@ -16,8 +16,9 @@ use crate::store::{Class, Node, Read, Record, Standing, StoreError, VersionRow};
 use crate::tree::computed::{self, Computed, Viewer};
 use crate::tree::kernels::taken::Try;
 use crate::tree::ready::waits::Waited;
+use crate::tree::saves::judging::to_judge;
 use crate::tree::saves::plain_save::{Wrote, dir_that_counts};
-use crate::tree::saves::staged::{Staged, to_judge};
+use crate::tree::saves::staged::Staged;
 use crate::tree::{Answer, WorkTree};
 
 use super::pins::Text;
@@ -164,7 +165,7 @@ impl WorkTree {
     }
 
     /// What opening `ino` gives; `None` if it is gone.
-    fn look(
+    pub(super) fn look(
         &self,
         ticket: ScopeTicket,
         read: &dyn Read,

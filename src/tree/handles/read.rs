@@ -51,6 +51,7 @@ impl WorkTree {
                 let mut staged = staged.lock();
                 self.handles.note_asked(ino, &mut staged, fills_page);
                 self.note_read(&mut staged);
+                staged.was_read = true;
                 Ok(part(staged.text(), offset, size))
             }
             Open::Fixed(bytes) => Ok(part(bytes, offset, size)),

@@ -3,9 +3,10 @@
 
 use workfs_mount::{Caller, Handle, Reply};
 
-use crate::engine::{Base, Home, SaveDraft};
+use crate::engine::{Base, Home, SaveDraft, renamed_over};
 use crate::numbers::Ino;
 use crate::refusal::Refusal;
+use crate::store::{Read, StoreError};
 
 use super::busy::Writer;
 use super::staged::Staged;
@@ -45,5 +46,17 @@ impl Staged {
     pub fn refused_text(&self, ino: Ino, refusal: Refusal) -> SaveDraft {
         let lay = self.home.as_ref().map(Home::file_path);
         SaveDraft { ino, record: self.record, bytes: self.whole(), refusal, lay }
+    }
+}
+
+/// By whose rules what is written to a draft is judged at once: by none's where the draft is judged
+/// when it is renamed over a record.
+pub(in crate::tree) fn to_judge(
+    read: &dyn Read,
+    home: Option<Home>,
+) -> Result<Option<Home>, StoreError> {
+    match home {
+        Some(home) if renamed_over(read, &home)?.is_none() => Ok(Some(home)),
+        _ => Ok(None),
     }
 }

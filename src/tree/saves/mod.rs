@@ -7,7 +7,7 @@
 pub(super) mod busy;
 mod checked;
 pub(super) mod cut;
-mod judging;
+pub(super) mod judging;
 mod late;
 pub(super) mod plain_save;
 pub(super) mod staged;

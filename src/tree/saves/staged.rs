@@ -11,13 +11,12 @@ use std::time::Instant;
 use workfs_mount::{Caller, OpenFlags, WriteAt};
 
 use crate::config::Check;
-use crate::engine::{Base, Fence, Home, Written, renamed_over, runs_the_store};
+use crate::engine::{Base, Fence, Home, Written, runs_the_store};
 use crate::kind::Fault;
 use crate::limits::{JUDGED_BYTES_FREE, JUDGED_TIMES, RECORD_BYTES_MAX};
 use crate::numbers::{RecordKey, UnixNanos, Version};
 use crate::record::prefix;
 use crate::refusal::{Refusal, Rule};
-use crate::store::{Read, StoreError};
 use crate::tree::handles::pins::{Charge, Text};
 
 use super::judging::Judging;
@@ -48,6 +47,8 @@ pub(in crate::tree) struct Staged {
     pub fence: Option<Fence>,
     /// The content at `open`.
     pub pinned: Text,
+    /// Whether anybody has read by it.
+    pub was_read: bool,
     /// The content as this handle changed it.
     buffer: Option<Vec<u8>>,
     /// It was opened to be written.
@@ -147,6 +148,7 @@ impl Staged {
             unread: None,
             fence: None,
             pinned,
+            was_read: false,
             buffer: None,
             writes: false,
             charge: None,
@@ -190,6 +192,14 @@ impl Staged {
     /// Whether this handle has changed what it was opened at.
     pub fn is_changed(&self) -> bool {
         self.buffer.is_some()
+    }
+
+    /// How it was opened, if nobody has done anything with it since.
+    pub fn untouched(&self) -> Option<(Caller, OpenFlags)> {
+        let touched = self.was_read || self.is_changed() || self.poison.is_some();
+        let opened = self.opened_by.filter(|_| !touched)?;
+        let flags = OpenFlags { write: self.writes, append: self.append, ..OpenFlags::default() };
+        Some((opened, flags))
     }
 
     /// What this handle reads.
@@ -432,18 +442,6 @@ impl Staged {
             self.status = None;
         }
         Ok(())
-    }
-}
-
-/// By whose rules what is written to a draft is judged at once: by none's where the draft is judged
-/// when it is renamed over a record.
-pub(in crate::tree) fn to_judge(
-    read: &dyn Read,
-    home: Option<Home>,
-) -> Result<Option<Home>, StoreError> {
-    match home {
-        Some(home) if renamed_over(read, &home)?.is_none() => Ok(Some(home)),
-        _ => Ok(None),
     }
 }
 

@@ -184,6 +184,12 @@ impl Tree for TxnTree {
         }
     }
 
+    fn locked(&self, ino: Ino, handle: Handle) {
+        if node_of(ino).is_none() {
+            self.below.locked(ino, handle);
+        }
+    }
+
     fn locks(&self) -> &Arc<Locks> {
         self.below.locks()
     }
