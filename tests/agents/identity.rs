@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use crate::harness::{Event, Fixture, Ran, Setup, Task, left_out, needs};
+use crate::harness::{Event, Fixture, Ran, Setup, Task, left_out, needs, program};
 use crate::team::{Team, mv};
 
 // P10.1
@@ -118,7 +118,7 @@ fn at_the_socket_a_bound_user_has_the_rights_of_all_its_groups() {
     fixture.task("inbox", &Task::new("t-1"));
     fixture.sh("chown 0:64010 work/inbox && chmod 770 work/inbox").success();
     let as_bob = |groups: &str, arguments: &str| {
-        let (workfs, store) = (env!("CARGO_BIN_EXE_workfs"), fixture.store().display());
+        let (workfs, store) = (program(), fixture.store().display());
         let user = format!("setpriv --reuid 64001 --regid 64001 {groups}");
         fixture.sh(&format!("cd /; HOME=/tmp {user} {workfs} --store {store} {arguments}"))
     };
@@ -143,7 +143,7 @@ fn at_the_socket_a_bound_user_is_its_agent_and_no_operator() {
     }
     fixture.task("inbox", &Task::new("t-1"));
     let as_bob = |arguments: &str| {
-        let (workfs, store) = (env!("CARGO_BIN_EXE_workfs"), fixture.store().display());
+        let (workfs, store) = (program(), fixture.store().display());
         let user = "setpriv --reuid 64001 --regid 64001 --clear-groups";
         fixture.sh(&format!("cd /; HOME=/tmp {user} {workfs} --store {store} {arguments}"))
     };
@@ -280,7 +280,7 @@ fn a_mount_that_is_seen_at_another_place_is_still_its_agent_s() {
     let team = Team::of(&[("bob", "")]);
     let elsewhere = team.fixture.outside("elsewhere");
     fs::create_dir_all(&elsewhere).unwrap();
-    let (workfs, store) = (env!("CARGO_BIN_EXE_workfs"), team.fixture.store().display());
+    let (workfs, store) = (program(), team.fixture.store().display());
     let added = |more: &str| {
         let (from, to) = (team.fixture.mount(1).display(), elsewhere.display());
         team.fixture.sh(&format!(
@@ -402,7 +402,7 @@ fn a_removed_agent_acts_by_no_command_in_its_mount() {
             \"$WORKFS\" --store \"$STORE\" $it; echo $?
         done";
     let mut command = fixture.command(&["exec", "--agent", "eve", "--", "sh", "-c", script]);
-    command.env("WORKFS", env!("CARGO_BIN_EXE_workfs")).env("STORE", fixture.store());
+    command.env("WORKFS", program()).env("STORE", fixture.store());
     let ran = crate::harness::run(&mut command).success();
     let codes: Vec<&str> = ran.stdout.lines().rev().take(5).collect();
     assert_eq!(codes, ["6"; 5], "{ran}");
@@ -430,7 +430,7 @@ fn what_an_observer_asks_for_in_its_mount_is_told_of_by_its_rule() {
     fixture.task("inbox", &Task::new("t-1"));
     fixture.workfs(&["agent", "add", "eve", "--role", "observer"]).success();
     let mut command = fixture.command(&["exec", "--agent", "eve", "--"]);
-    command.arg(env!("CARGO_BIN_EXE_workfs")).arg("--store").arg(fixture.store());
+    command.arg(program()).arg("--store").arg(fixture.store());
     let ran = crate::harness::run(command.args(["claim", "--next", "--json"])).failure();
     assert!(ran.code == 6 && ran.stderr.contains("\"rule\":\"W022\""), "{ran}");
     told_of(&fixture, "eve", 1);

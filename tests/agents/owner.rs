@@ -6,7 +6,7 @@ use std::path::PathBuf;
 
 use serde_json::json;
 
-use crate::harness::{Fixture, Ran, Shell, Task, asked, left_out, needs};
+use crate::harness::{Fixture, Ran, Shell, Task, asked, left_out, needs, program};
 
 const BOB: u32 = 64_011;
 const OWNER: u32 = 64_012;
@@ -38,7 +38,7 @@ fn beside(fixture: &Fixture, end: &str) -> PathBuf {
 /// `workfs ARGUMENTS` about the store, called by whom its file is.
 fn as_owner(fixture: &Fixture, arguments: &str) -> Ran {
     let user = format!("setpriv --reuid {OWNER} --regid {OWNER} --clear-groups");
-    let (workfs, store) = (env!("CARGO_BIN_EXE_workfs"), fixture.store().display());
+    let (workfs, store) = (program(), fixture.store().display());
     let script = format!("cd /; HOME=/tmp {user} {workfs} --store {store} {arguments}");
     Shell::bash(fixture.base()).run(&script)
 }

@@ -3,7 +3,7 @@
 use std::fs;
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 
-use crate::harness::{Fixture, Ran, Setup, Task, asked, left_out, needs, until_polled};
+use crate::harness::{Fixture, Ran, Setup, Task, asked, left_out, needs, program, until_polled};
 
 pub const BOB: u32 = 64001;
 const ANN: u32 = 64002;
@@ -168,7 +168,7 @@ fn a_bound_user_restores_files_of_its_own_and_no_others() {
     let store = fixture.store().parent().unwrap();
     fs::set_permissions(store, fs::Permissions::from_mode(0o711)).unwrap();
     let workfs = |uid, arguments: &str| {
-        let (program, store) = (env!("CARGO_BIN_EXE_workfs"), fixture.store().display());
+        let (program, store) = (program(), fixture.store().display());
         by(&fixture, uid, &format!("HOME=/tmp {program} --store {store} {arguments}"))
     };
     fixture.sh("mkdir -p scratchpad && chmod 1777 scratchpad").success();
@@ -282,7 +282,7 @@ fn set_user_id_goes_with_a_write_by_somebody_unprivileged_whichever_way_it_comes
 
 /// The command line as a user, who can reach the store's socket.
 fn workfs_by(fixture: &Fixture, uid: u32, arguments: &str) -> Ran {
-    let (program, store) = (env!("CARGO_BIN_EXE_workfs"), fixture.store());
+    let (program, store) = (program(), fixture.store());
     fs::set_permissions(store.parent().unwrap(), fs::Permissions::from_mode(0o711)).unwrap();
     by(fixture, uid, &format!("HOME=/tmp {program} --store {} {arguments}", store.display()))
 }

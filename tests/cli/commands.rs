@@ -5,7 +5,7 @@ use std::fs;
 use rustix::io::ioctl_fionread;
 use serde_json::Value;
 
-use crate::harness::{DEADLINE, Fixture, Setup, Task, lies, pile, until_polled};
+use crate::harness::{DEADLINE, Fixture, Setup, Task, lies, pile, program, until_polled};
 
 /// A fixture without a mount: the commands open the store themselves.
 fn unmounted() -> Fixture {
@@ -169,7 +169,7 @@ fn what_only_a_mount_shows_is_said_to_be_no_part_of_the_tree() {
 fn inside_a_mount_nothing_needs_to_be_named() {
     let fixture = Fixture::new();
     fixture.task("inbox", &Task::new("t-1"));
-    let mut command = std::process::Command::new(env!("CARGO_BIN_EXE_workfs"));
+    let mut command = std::process::Command::new(program());
     command.args(["claim", "inbox/t-1.yaml", "--agent", "bob", "--json"]);
     command.current_dir(fixture.work()).env("HOME", fixture.base()).env_remove("WORKFS_STORE");
     let ran = crate::harness::run(&mut command).success();

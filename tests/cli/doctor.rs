@@ -7,8 +7,8 @@ use std::process::Command;
 use serde_json::Value;
 
 use crate::harness::{
-    Fixture, Ran, Setup, left_out, long, needs, processes_of, run, run_within, send_signal,
-    until_polled,
+    Fixture, Ran, Setup, left_out, long, needs, processes_of, program, run, run_within,
+    send_signal, until_polled,
 };
 
 /// Doctor's findings that are not well, by what they are of; each must name a way out.
@@ -88,7 +88,7 @@ fn a_machine_without_what_it_needs_is_told_how_to_get_it() {
         let mut command = Command::new("unshare");
         let script = format!("{hide} && exec \"$WORKFS\" --store \"$STORE\" doctor --json");
         command.args(["--mount", "sh", "-c", &script]).env("STORE", fixture.store());
-        findings(&run(command.env("WORKFS", env!("CARGO_BIN_EXE_workfs"))))
+        findings(&run(command.env("WORKFS", program())))
     };
     let found = without("mount -t tmpfs none /dev && mknod -m 666 /dev/null c 1 3");
     assert!(found[0].0 == "/dev/fuse" && found[0].2.contains("modprobe"), "{found:?}");
@@ -105,7 +105,7 @@ fn mounts_that_are_not_to_be_looked_into_are_not_called_dead() {
     let fixture = Fixture::new();
     let mut command = Command::new("setpriv");
     command.args(["--reuid=65534", "--regid=65534", "--clear-groups"]);
-    command.arg(env!("CARGO_BIN_EXE_workfs")).args(["doctor", "--json"]).current_dir("/");
+    command.arg(program()).args(["doctor", "--json"]).current_dir("/");
     command.env("HOME", "/nonexistent").env_remove("WORKFS_STORE").env_remove("XDG_DATA_HOME");
     let ran = run(&mut command);
     assert!(!ran.stdout.contains(fixture.base().to_str().unwrap()), "{ran}");

@@ -7,7 +7,7 @@ use std::os::unix::ffi::OsStringExt;
 use rustix::process::Signal;
 
 use crate::harness::{
-    DEADLINE, Fixture, Setup, Task, await_exit, run, save, send_signal, until_polled,
+    DEADLINE, Fixture, Setup, Task, await_exit, program, run, save, send_signal, until_polled,
 };
 
 /// The codes of the table in docs/cli.md.
@@ -343,7 +343,7 @@ fn a_variable_that_is_set_to_nothing_is_not_set() {
     let mut command = fixture.command(&["claim", "t-1", "--json"]);
     let ran = run(command.env("WORKFS_AGENT", "")).success();
     assert_ne!(ran.json()["owner"], "", "{ran}");
-    let mut command = std::process::Command::new(env!("CARGO_BIN_EXE_workfs"));
+    let mut command = std::process::Command::new(program());
     command.arg("status").env("WORKFS_STORE", "").env("WORKFS_AGENT", "");
     run(command.current_dir(fixture.root())).success();
     // What names no agent is no reason to act as the user.
@@ -438,7 +438,7 @@ fn restore_leaves_files_of_its_owner_alone_and_nothing_where_it_failed() {
     assert_eq!(beside(&other), 0, "{ran}");
 
     let umask = "umask 022; exec \"$WORKFS\" --store \"$STORE\" restore \"$BACKUP\"";
-    let shell = other.bash().with("WORKFS", env!("CARGO_BIN_EXE_workfs"));
+    let shell = other.bash().with("WORKFS", program());
     shell.with("STORE", other.store()).with("BACKUP", &backup).run(umask).success();
     for entry in fs::read_dir(other.store().parent().unwrap()).unwrap() {
         let mode = entry.as_ref().unwrap().metadata().unwrap().permissions().mode() & 0o777;
@@ -473,7 +473,7 @@ fn who_waits_without_a_daemon_ends_at_the_first_signal() {
 #[test]
 fn a_home_that_tells_no_place_is_said_to_be_that() {
     for home in [None, Some("rel")] {
-        let mut command = std::process::Command::new(env!("CARGO_BIN_EXE_workfs"));
+        let mut command = std::process::Command::new(program());
         command.arg("status").current_dir("/").env_clear().envs(home.map(|home| ("HOME", home)));
         let ran = run(&mut command);
         assert!(ran.code == 2 && ran.stderr.contains("HOME is no absolute path"), "{ran}");

@@ -5,7 +5,7 @@ use std::os::unix::fs::{MetadataExt, PermissionsExt};
 
 use rustix::fs::{XattrFlags, getxattr, setxattr};
 
-use crate::harness::{Fixture, Ran, Setup, Task};
+use crate::harness::{Fixture, Ran, Setup, Task, program};
 
 const LAYOUT: &str = "workspaces:
   - path: tasks
@@ -403,7 +403,7 @@ fn a_layout_names_regular_files_of_text_that_are_no_longer_than_one_may_be() {
     }
     assert!(!fixture.store().exists());
     // What is written by a program may come without a file.
-    let shell = fixture.bash().with("WORKFS", env!("CARGO_BIN_EXE_workfs"));
+    let shell = fixture.bash().with("WORKFS", program());
     let shell = shell.with("WORKFS_STORE", fixture.store());
     shell.run("\"$WORKFS\" init --layout <(echo 'workspaces: []')").success();
 }

@@ -3,7 +3,7 @@
 use std::fs;
 use std::process::Command;
 
-use crate::harness::{Fixture, Setup, left_out, needs, run};
+use crate::harness::{Fixture, Setup, left_out, needs, program, run};
 use crate::lose_big_files;
 
 /// A directory outside, with these files.
@@ -188,7 +188,7 @@ fn without_proc_files_are_imported_as_with_it() {
         "mount -t tmpfs none /proc && exec \"$WORKFS\" --store \"$STORE\" import \"$FROM\" notes";
     let mut command = Command::new("unshare");
     command.args(["--mount", "sh", "-c", script]).env("STORE", fixture.store());
-    let ran = run(command.env("FROM", &from).env("WORKFS", env!("CARGO_BIN_EXE_workfs")));
+    let ran = run(command.env("FROM", &from).env("WORKFS", program()));
     assert!(ran.code == 11 && ran.stdout.contains("own: it is a file of this store"), "{ran}");
     fixture.mount_all();
     assert_eq!(fs::read_to_string(fixture.path("notes/f")).unwrap(), "hello\n");

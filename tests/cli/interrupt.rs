@@ -6,7 +6,7 @@ use std::process::{Child, Stdio};
 
 use rustix::process::{Pid, Signal, kill_process};
 
-use crate::harness::{Fixture, Setup, is_ignored, needs, send_signal, until_polled};
+use crate::harness::{Fixture, Setup, is_ignored, needs, program, send_signal, until_polled};
 
 fn started(fixture: &Fixture, arguments: &[&str]) -> Child {
     let mut command = fixture.command(arguments);
@@ -150,7 +150,7 @@ fn long_commands_show_on_a_terminal_how_far_they_are_and_are_quiet_elsewhere() {
         (format!("restore {} --force", out("copy")), "bytes"),
     ];
     let store = fixture.store().display();
-    let program = format!("{} --store {store}", env!("CARGO_BIN_EXE_workfs"));
+    let program = format!("{} --store {store}", program());
     for (command, shown) in commands {
         if command.starts_with("restore") {
             fixture.unmount_all();

@@ -5,7 +5,7 @@ use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 use std::process::Command;
 
-use crate::harness::{Fixture, Ran, Setup, left_out, needs, run};
+use crate::harness::{Fixture, Ran, Setup, left_out, needs, program, run};
 
 fn text(path: &Path) -> &str {
     path.to_str().unwrap()
@@ -21,7 +21,7 @@ fn in_private(fixture: &Fixture, script: &str) -> Option<Ran> {
     let script = format!("w() {{ \"$WORKFS\" --store \"$STORE\" \"$@\"; }}\n{script}");
     let mut command = Command::new("unshare");
     command.args(["--mount", "bash", "-c", &script]);
-    command.env("WORKFS", env!("CARGO_BIN_EXE_workfs")).env("OUT", fixture.outside("out"));
+    command.env("WORKFS", program()).env("OUT", fixture.outside("out"));
     Some(run(command.env("STORE", fixture.store())))
 }
 

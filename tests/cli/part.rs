@@ -4,7 +4,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use crate::harness::{Fixture, Ran, Task, run, save};
+use crate::harness::{Fixture, Ran, Task, program, run, save};
 
 /// A tree with a task and a secret beside it, and a mount of `work` alone.
 struct Narrow {
@@ -157,7 +157,7 @@ fn the_mount_of_exec_counts_wherever_its_command_goes() {
     let script = "cd / && \"$WORKFS\" list && \"$WORKFS\" show inbox/t-1.yaml && \
         ! \"$WORKFS\" log scratchpad && ! \"$WORKFS\" fsck";
     let mut command: Command = narrow.fixture.command(&["exec", "--root", "work", "--"]);
-    command.args(["sh", "-c", script]).env("WORKFS", env!("CARGO_BIN_EXE_workfs"));
+    command.args(["sh", "-c", script]).env("WORKFS", program());
     let ran = run(&mut command).success();
     assert!(ran.stdout.contains("# inbox/t-1.yaml"), "{ran}");
     assert!(!ran.said().contains("secret"), "{ran}");

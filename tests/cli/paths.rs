@@ -6,7 +6,7 @@ use std::os::unix::ffi::OsStrExt as _;
 use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
 
-use crate::harness::{Fixture, Ran, Setup, Task, left_out, needs, run};
+use crate::harness::{Fixture, Ran, Setup, Task, left_out, needs, program, run};
 
 /// `workfs ARGUMENTS` in a directory.
 #[track_caller]
@@ -70,7 +70,7 @@ fn steps_up_lead_out_of_a_mount() {
         dead.display(),
         fixture.daemon_pid()
     );
-    fixture.bash().with("WORKFS", env!("CARGO_BIN_EXE_workfs")).run(&script).success();
+    fixture.bash().with("WORKFS", program()).run(&script).success();
     assert!(crate::harness::mounted_below(fixture.base()).is_empty());
 }
 
@@ -93,7 +93,7 @@ fn in_a_bind_mount_paths_begin_at_what_is_bound() {
         let mut command = std::process::Command::new("unshare");
         command.args(["--mount", "sh", "-c", &script]).current_dir(fixture.root());
         command.env("BOUND", &bound).env("ROOT", fixture.root());
-        command.env("WORKFS", env!("CARGO_BIN_EXE_workfs"));
+        command.env("WORKFS", program());
         let shown = run(command.env("STORE", fixture.store())).success();
         assert!(shown.stdout.starts_with("# inbox/t-1.yaml\n"), "{shown}");
     }
@@ -236,7 +236,7 @@ fn a_user_who_is_an_agent_calls_commands_in_mounts_as_anybody() {
     let as_user = |uid: u32, arguments: &[&str]| {
         let mut command = std::process::Command::new("setpriv");
         command.args([format!("--reuid={uid}"), format!("--regid={uid}")]).arg("--clear-groups");
-        command.arg(env!("CARGO_BIN_EXE_workfs")).args(arguments);
+        command.arg(program()).args(arguments);
         command.current_dir(fixture.work()).env("HOME", "/").env_remove("WORKFS_STORE");
         run(&mut command)
     };

@@ -1,6 +1,6 @@
 //! What goes where: results to standard output, nothing else there, no colours in a pipe.
 
-use crate::harness::{Fixture, Setup, Task, long, python, run};
+use crate::harness::{Fixture, Setup, Task, long, program, python, run};
 
 // P8.1
 #[test]
@@ -171,7 +171,7 @@ fn a_wrong_command_line_is_json_and_without_colour_where_that_is_asked_for() {
 fn a_reader_that_leaves_early_is_no_error() {
     let fixture = Fixture::new();
     fixture.tasks(if long() { 2000 } else { 200 });
-    let binary = env!("CARGO_BIN_EXE_workfs");
+    let binary = program();
     // Who follows has nothing more to say.
     for command in ["log", "log --follow", "log --follow --json", "watch '**' --since 0"] {
         let script = format!(
@@ -247,7 +247,7 @@ fn what_cannot_be_printed_is_an_error_and_says_what_was_done() {
         assert_eq!(names_it, arguments == claim, "{said}");
     }
     // Whoever reads no more wanted no more.
-    let ran = fixture.bash().with("WORKFS", env!("CARGO_BIN_EXE_workfs"));
+    let ran = fixture.bash().with("WORKFS", program());
     let ran = ran.run("\"$WORKFS\" --help | :; exit ${PIPESTATUS[0]}").success();
     assert_eq!(ran.stderr, "");
 }
@@ -272,7 +272,7 @@ fn what_was_made_and_cannot_be_told_is_named() {
     ];
     for (arguments, what) in cases {
         let mut command = if arguments[0] == "--store" {
-            let mut command = std::process::Command::new(env!("CARGO_BIN_EXE_workfs"));
+            let mut command = std::process::Command::new(program());
             command.args(arguments);
             command
         } else {
@@ -317,7 +317,7 @@ fn a_place_outside_is_told_on_one_line() {
         let said = fixture.workfs(arguments).success().stdout;
         assert!(said.contains(place), "{said}");
     }
-    let mut restore = std::process::Command::new(env!("CARGO_BIN_EXE_workfs"));
+    let mut restore = std::process::Command::new(program());
     let ran = run(restore.args(["--store", &store, "restore", &backup])).success();
     assert!(ran.stdout.contains("a\\nb/s.db from "), "{ran}");
     assert!(ran.stdout.contains("a\\nb/b.db: "), "{ran}");

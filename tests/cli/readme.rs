@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::Path;
 
-use crate::harness::{Setup, left_out, needs};
+use crate::harness::{Setup, left_out, needs, program};
 
 /// A command, and the lines that are shown below it.
 struct Shown<'r> {
@@ -58,7 +58,7 @@ fn one_screen_of_the_readme_runs_as_it_is_printed() {
         // In this shell, whose directory it may change.
         script += &format!(". {file}.sh > {file}.said 2>&1; echo $? > {file}.code\n");
     }
-    let program = Path::new(env!("CARGO_BIN_EXE_workfs")).parent().unwrap();
+    let program = Path::new(program()).parent().unwrap();
     let path = format!("{}:{}", program.display(), std::env::var("PATH").unwrap());
     let shell = fixture.bash().with("PATH", path).with("SCREENS", &out);
     let shell = shell

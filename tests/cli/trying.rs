@@ -3,7 +3,7 @@
 use std::fs;
 use std::os::unix::fs::{PermissionsExt, symlink};
 
-use crate::harness::{Fixture, Setup, Shell, Task, left_out, needs};
+use crate::harness::{Fixture, Setup, Shell, Task, left_out, needs, program};
 
 /// A shell for `scripts/try`, with where things are in its variables.
 fn shell(fixture: &Fixture) -> Shell<'_> {
@@ -37,9 +37,9 @@ fn type_what_is_said(fixture: &Fixture, path: &str) {
     // It was built already.
     fs::write(tools.join("cargo"), "#!/bin/sh\n").unwrap();
     fs::set_permissions(tools.join("cargo"), PermissionsExt::from_mode(0o755)).unwrap();
-    let program = target.join("release/workfs");
-    if !program.exists() {
-        symlink(env!("CARGO_BIN_EXE_workfs"), &program).unwrap();
+    let built = target.join("release/workfs");
+    if !built.exists() {
+        symlink(program(), &built).unwrap();
     }
     let tasks = fixture.outside("my tasks").join(path);
     fs::create_dir_all(tasks.parent().unwrap()).unwrap();

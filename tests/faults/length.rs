@@ -2,11 +2,11 @@
 
 use std::fs;
 
-use crate::harness::{Errno, Fixture, Ran, Setup, Task, lies, pile, run, save};
+use crate::harness::{Errno, Fixture, Ran, Setup, Task, lies, pile, program, run, save};
 
 /// Runs `workfs` with files of at most so many KiB.
 fn limited(fixture: &Fixture, kib: u32, arguments: &str) -> Ran {
-    let shell = fixture.bash().with("WORKFS", env!("CARGO_BIN_EXE_workfs"));
+    let shell = fixture.bash().with("WORKFS", program());
     let shell = shell.with("WORKFS_STORE", fixture.store()).with("M", fixture.root());
     shell.run(&format!("cd /; ulimit -f {kib}; exec \"$WORKFS\" {arguments}"))
 }
@@ -137,7 +137,7 @@ fn a_limit_on_descriptors_is_said_to_be_one() {
     let fixture = Setup::default().prepare();
     fixture.workfs(&["init"]).success();
     for descriptors in [6, 8, 10, 12] {
-        let shell = fixture.bash().with("WORKFS", env!("CARGO_BIN_EXE_workfs"));
+        let shell = fixture.bash().with("WORKFS", program());
         let shell = shell.with("WORKFS_STORE", fixture.store());
         let ran =
             shell.run(&format!("cd /; ulimit -n {descriptors}; exec \"$WORKFS\" list")).failure();

@@ -7,7 +7,7 @@ use std::process::Stdio;
 use rustix::process::Signal;
 
 use crate::harness::{
-    Errno, Fixture, Setup, Task, left_out, lies, mounted_below, needs, pile, run, save,
+    Errno, Fixture, Setup, Task, left_out, lies, mounted_below, needs, pile, program, run, save,
     send_signal, set_soft_open_files, until_polled,
 };
 
@@ -53,7 +53,7 @@ fn a_store_is_not_left_behind_for_want_of_descriptors() {
     // With a few more the daemon serves for a while, and can take no connection.
     for limit in (4..17).chain(20..24) {
         let fixture = Setup::default().prepare();
-        let (workfs, store) = (env!("CARGO_BIN_EXE_workfs"), fixture.store().display());
+        let (workfs, store) = (program(), fixture.store().display());
         let dir = fixture.root().display();
         let script = format!("ulimit -n {limit}; exec {workfs} --store {store} mount {dir}");
         let ran = fixture.sh(&format!("cd /; ({script})"));
@@ -76,7 +76,7 @@ fn who_takes_in_or_out_without_descriptors_hears_of_that_limit() {
     for name in ["x", "a/y", "a/b/z"] {
         fs::write(from.join(name), name).unwrap();
     }
-    let (workfs, store) = (env!("CARGO_BIN_EXE_workfs"), fixture.store().display());
+    let (workfs, store) = (program(), fixture.store().display());
     let made = fixture.sh(&format!("cd /; {workfs} --store {store} init"));
     assert_eq!(made.code, 0, "{made}");
     let commands =

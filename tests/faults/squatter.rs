@@ -9,7 +9,7 @@ use std::process::Command;
 
 use workfs::daemon::StorePaths;
 
-use crate::harness::{Fixture, Setup, asked, left_out, needs, run};
+use crate::harness::{Fixture, Setup, asked, left_out, needs, program, run};
 
 const BOB: u32 = 64_031;
 const ANN: u32 = 64_032;
@@ -102,7 +102,7 @@ fn who_only_reads_a_store_is_kept_from_it_by_nobody_who_listens_beside_it() {
         let mut command = Command::new("setpriv");
         command.args([&format!("--reuid={ANN}"), &format!("--regid={ANN}"), "--clear-groups"]);
         command.args(["sh", "-c", script]).env("HOME", &own).env("XDG_RUNTIME_DIR", &own);
-        let program = env!("CARGO_BIN_EXE_workfs");
+        let program = program();
         run(command.env("W", program).env("WORKFS_STORE", fixture.store()).current_dir("/"))
     };
     as_ann("exec \"$W\" status").success();

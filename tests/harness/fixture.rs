@@ -10,7 +10,7 @@ use super::sweep::{PREFIX, own, sweep_once};
 use super::task::Task;
 use super::teardown::{Watchdog, processes_of, take_down};
 use super::wait::{DEADLINE, await_end, send_signal, until_polled};
-use super::{long, posix};
+use super::{long, posix, program};
 
 /// The exit code of `workfs unmount` where a process uses the mount (docs/cli.md).
 const IN_USE: i32 = 5;
@@ -191,7 +191,7 @@ impl Fixture {
 
     /// The same on another store.
     pub fn command_on(&self, store: &Path, arguments: &[&str]) -> Command {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_workfs"));
+        let mut command = Command::new(program());
         let home = self.base().join("home");
         command.arg("--store").arg(store).args(arguments).current_dir(self.base());
         command.env("HOME", &home).env("XDG_DATA_HOME", home.join("share"));

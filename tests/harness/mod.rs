@@ -42,6 +42,6 @@ pub use run::{Ran, Shell, run, run_within};
 pub use socket::{ask_line, asked};
 pub use task::{Task, number_of, whole};
 pub use teardown::{cut_off, mounted_below, processes_of};
-pub use tools::{is_ignored, left_out, long, needs, python, shared};
+pub use tools::{is_ignored, left_out, long, needs, program, python, shared};
 pub use wait::{DEADLINE, await_end, await_exit, send_signal, until_polled};
 pub use worker::{Said, Work, Worker, Workers, work};

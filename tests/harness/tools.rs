@@ -47,6 +47,15 @@ pub fn python() -> &'static Path {
     })
 }
 
+/// The workfs that is tested: the one that `WORKFS_TESTED` names, else the one that cargo built with the tests.
+pub fn program() -> &'static str {
+    static PROGRAM: OnceLock<String> = OnceLock::new();
+    PROGRAM.get_or_init(|| {
+        let named = std::env::var("WORKFS_TESTED");
+        named.unwrap_or_else(|_| env!("CARGO_BIN_EXE_workfs").to_owned())
+    })
+}
+
 /// Is the long form wanted?
 pub fn long() -> bool {
     std::env::var("WORKFS_TORTURE").as_deref() == Ok("long")

@@ -5,7 +5,7 @@ use std::os::unix::fs::MetadataExt as _;
 use std::path::Path;
 use std::process::Command;
 
-use crate::harness::{Fixture, Ran, Setup, run};
+use crate::harness::{Fixture, Ran, Setup, program, run};
 
 /// A mount of bob's with a record in it, and its directory.
 fn bobs() -> (Fixture, String) {
@@ -35,7 +35,7 @@ fn unnamed(fixture: &Fixture, arguments: &[&str]) -> Ran {
 fn the_way_out_of_a_dead_mount_is_what_made_it() {
     let (fixture, dir) = bobs();
     let words = format!("`workfs mount --agent bob -o noatime {dir}`");
-    let shell = fixture.bash().with("WORKFS", env!("CARGO_BIN_EXE_workfs")).with("M", &dir);
+    let shell = fixture.bash().with("WORKFS", program()).with("M", &dir);
     let in_it = format!(
         "cd \"$M\"; kill -9 {}; while stat -f \"$M\" >/dev/null 2>&1; do :; done; \"$WORKFS\" claim t-1",
         fixture.daemon_pid()

@@ -11,7 +11,7 @@ use workfs::limits::DAEMON_ANSWER_WAIT;
 
 use crate::harness::{
     Errno, Fixture, Setup, Task, await_end, cut_off, left_out, lies, mounted_below, pid_alive,
-    pile, processes_of, run, send_signal, until_polled,
+    pile, processes_of, program, run, send_signal, until_polled,
 };
 
 #[track_caller]
@@ -391,7 +391,7 @@ fn in_the_dead_mount_of_an_agent_nobody_acts_without_a_name() {
          fs mount \"$OTHER\" >&2; fs claim",
         fixture.daemon_pid()
     );
-    let shell = fixture.bash().with("WORKFS", env!("CARGO_BIN_EXE_workfs")).with("DIR", &dir);
+    let shell = fixture.bash().with("WORKFS", program()).with("DIR", &dir);
     let ran = shell.with("STORE", fixture.store()).with("OTHER", &other).run(&script).success();
     assert_eq!(ran.stdout, "8\n".repeat(5), "{ran}");
     assert_eq!(ran.stderr.matches("eve is a dead mount").count(), 5, "{ran}");

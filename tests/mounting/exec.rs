@@ -11,7 +11,7 @@ use rustix::process::Signal;
 
 use crate::harness::{
     DEADLINE, Fixture, Ran, Setup, Task, await_end, await_exit, is_ignored, mounted_below, needs,
-    pid_alive, processes_of, prompt, python, run, send_signal, until_polled,
+    pid_alive, processes_of, program, prompt, python, run, send_signal, until_polled,
 };
 use crate::{may_have_a_name_space, without_fuse};
 
@@ -430,7 +430,7 @@ fn a_place_in_a_mount_that_the_daemon_does_not_see_is_refused() {
             'mount -f in'; do
             workfs $what; echo $?
         done; workfs export $OUT/to; test -e $OUT/to/in/f -a ! -e out -a ! -e notes && echo well";
-    let script = script.replace("workfs ", concat!(env!("CARGO_BIN_EXE_workfs"), " "));
+    let script = script.replace("workfs ", &format!("{} ", program()));
     let ran = as_bob(&fixture, &script);
     assert!(
         ran.stdout.starts_with(&format!("{}exported ", "2\n".repeat(6)))

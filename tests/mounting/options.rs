@@ -4,7 +4,9 @@ use std::fs;
 use std::os::unix::fs::MetadataExt;
 use std::process::Command;
 
-use crate::harness::{Errno, Fixture, Setup, Task, left_out, needs, run, save, until_polled};
+use crate::harness::{
+    Errno, Fixture, Setup, Task, left_out, needs, program, run, save, until_polled,
+};
 
 // P6.9
 #[test]
@@ -203,7 +205,7 @@ fn an_option_wins_over_the_environment_and_contradicts_no_flag() {
     fixture.workfs(&[&["mount", dir, "-o", &same], &flags[..]].concat()).success();
     fixture.workfs(&["unmount", "--all"]).success();
 
-    let mut command = Command::new(env!("CARGO_BIN_EXE_workfs"));
+    let mut command = Command::new(program());
     let own = fixture.command(&[]);
     command.envs(own.get_envs().filter_map(|(name, value)| Some((name, value?))));
     command.current_dir(fixture.base()).env("WORKFS_STORE", &other);

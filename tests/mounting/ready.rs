@@ -9,7 +9,7 @@ use workfs::limits::LOCK_PATIENCE;
 
 use crate::harness::{
     Fixture, Setup, Task, await_end, await_exit, left_out, mounted_below, needs, pid_alive,
-    processes_of, python, run, send_signal, until_polled,
+    processes_of, program, python, run, send_signal, until_polled,
 };
 
 // P6.1
@@ -234,7 +234,7 @@ fn mount_and_fstab_bring_their_own_options() {
 fn the_form_of_fstab_mounts() {
     let fixture = Setup::default().prepare();
     let helper = fixture.outside("mount.fuse.workfs");
-    std::os::unix::fs::symlink(env!("CARGO_BIN_EXE_workfs"), &helper).unwrap();
+    std::os::unix::fs::symlink(program(), &helper).unwrap();
     let call = "$HELPER \"$STORE\" \"$DIR\" -o rw,noatime,nofail";
     let shell = fixture.bash().with("HELPER", &helper).with("STORE", fixture.store());
     // Not in the mount point, which is to be mounted on.
@@ -248,7 +248,7 @@ fn the_form_of_fstab_mounts() {
 #[test]
 fn a_time_of_processor_for_who_mounts_does_not_end_the_daemon() {
     let fixture = Setup::default().prepare();
-    let (workfs, store) = (env!("CARGO_BIN_EXE_workfs"), fixture.store().display());
+    let (workfs, store) = (program(), fixture.store().display());
     let mount = format!("exec {workfs} --store {store} mount {}", fixture.root().display());
     fixture.sh(&format!("cd /; ulimit -S -t 5; {mount}")).success();
     let limits = fs::read_to_string(format!("/proc/{}/limits", fixture.daemon_pid())).unwrap();

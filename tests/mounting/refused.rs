@@ -4,7 +4,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Stdio};
 
-use crate::harness::{Fixture, Ran, Setup, await_end, mounted_below, needs, run};
+use crate::harness::{Fixture, Ran, Setup, await_end, mounted_below, needs, program, run};
 use crate::{may_have_a_name_space, without_fuse};
 
 /// Fails, says these words, and leaves no mount and no daemon.
@@ -253,7 +253,7 @@ fn a_daemon_that_breaks_off_for_want_of_memory_is_told_of_and_leaves_no_mount() 
             "cd /; ulimit -v {kib}; \"$WORKFS\" --version >/dev/null 2>&1 || exit 99
              exec timeout 50 \"$WORKFS\" mount \"$M\""
         );
-        let shell = fixture.bash().with("WORKFS", env!("CARGO_BIN_EXE_workfs"));
+        let shell = fixture.bash().with("WORKFS", program());
         let shell = shell.with("WORKFS_STORE", fixture.store()).with("M", fixture.root());
         let ran = shell.run(&mount);
         match ran.code {

@@ -4,7 +4,7 @@
 use std::fs;
 use std::process::Command;
 
-use crate::harness::{Fixture, Ran, Setup, Task, left_out, needs, run, send_signal};
+use crate::harness::{Fixture, Ran, Setup, Task, left_out, needs, program, run, send_signal};
 
 /// Mounts the fixture's store once more.
 fn mount(fixture: &Fixture, name: &str, arguments: &[&str]) -> String {
@@ -182,7 +182,7 @@ fn where_proc_is_not_there_what_is_mounted_cannot_be_told() {
     fixture.workfs(&["init"]).success();
     let script = "mount -t tmpfs none /proc && exec \"$W\" unmount \"$M\"";
     let mut command = Command::new("unshare");
-    command.args(["--mount", "sh", "-c", script]).env("W", env!("CARGO_BIN_EXE_workfs"));
+    command.args(["--mount", "sh", "-c", script]).env("W", program());
     let ran = run(command.env("M", fixture.root()).env("WORKFS_STORE", fixture.store()));
     assert!(ran.code == 8 && ran.stderr.contains("mount -t proc"), "{ran}");
 }

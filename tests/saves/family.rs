@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use crate::harness::{Fixture, Setup, Task, python};
+use crate::harness::{Fixture, Setup, Task, program, python};
 use crate::shells::overtaken;
 
 const PUT: &str = "put() { printf 'id: %s\\nstatus: new\\ntitle: %s\\n' $1 $2 > inbox/$1.yaml; }";
@@ -24,7 +24,7 @@ fn a_shell_that_writes_itself_has_seen_what_its_children_saved_since() {
     ];
     for (shell, step) in ["bash", "dash"].iter().flat_map(|sh| steps.map(|step| (sh, step))) {
         let fixture = Fixture::new();
-        let run = fixture.bash().with("WORKFS", env!("CARGO_BIN_EXE_workfs"));
+        let run = fixture.bash().with("WORKFS", program());
         let run = run.with("S", format!("{PUT}; cd work; {step}"));
         run.run(&format!("{shell} -c \"$S\"")).success();
         let text = fs::read_to_string(fixture.path("work/inbox/A.yaml")).unwrap();

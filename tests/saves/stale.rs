@@ -4,7 +4,7 @@ use std::fs::{self, OpenOptions};
 use std::io::{Read as _, Seek as _, Write as _};
 use std::path::PathBuf;
 
-use crate::harness::{Errno, Fixture, Setup, Task, Worker, Workers, close, python, save};
+use crate::harness::{Errno, Fixture, Setup, Task, Worker, Workers, close, program, python, save};
 
 /// All have read before one may write.
 const WORKER: &str = "
@@ -108,7 +108,7 @@ fn a_script_has_seen_what_those_did_that_it_started() {
             && (put $lane in_progress one) && sed -i 's/^note:.*/note: two/' $lane \
             && (put $lane in_progress three) \
             && $WORKFS txn -- sed -i 's/^note:.*/note: four/' $lane && put $lane in_progress five";
-    let shell = fixture.bash().with("WORKFS", env!("CARGO_BIN_EXE_workfs"));
+    let shell = fixture.bash().with("WORKFS", program());
     shell.run(script).success();
     let lane = fixture.path("work/assigned/bob/t-1.yaml");
     assert!(fs::read_to_string(&lane).unwrap().contains("note: five\n"), "{}", fixture.why());

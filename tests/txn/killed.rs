@@ -8,7 +8,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use rustix::process::Signal;
 
-use crate::harness::{Errno, Setup, Task, await_end, is_ignored, needs, send_signal, until_polled};
+use crate::harness::{
+    Errno, Setup, Task, await_end, is_ignored, needs, program, send_signal, until_polled,
+};
 
 /// What the tree says: the plain files, and where the task lies.
 fn seen(fixture: &crate::harness::Fixture) -> [String; 3] {
@@ -171,7 +173,7 @@ fn a_key_of_the_terminal_is_the_command_s_own_affair() {
     }
     let fixture = Setup::default().start();
     fs::write(fixture.outside("obliging"), OBLIGING).unwrap();
-    let (program, store) = (env!("CARGO_BIN_EXE_workfs"), fixture.store().display());
+    let (program, store) = (program(), fixture.store().display());
     let file = fixture.outside("obliging");
     // A shell between would have the key, too, and with some shells the last word.
     let typed = format!("exec '{program}' --store '{store}' txn -- sh '{}'", file.display());

@@ -10,8 +10,8 @@ use std::time::Duration;
 use rustix::process::Signal;
 
 use crate::harness::{
-    DEADLINE, Errno, Event, Fixture, Task, await_exit, close, python, run, send_signal, state_of,
-    until_polled, whole,
+    DEADLINE, Errno, Event, Fixture, Task, await_exit, close, program, python, run, send_signal,
+    state_of, until_polled, whole,
 };
 
 /// What lies at a path, or nothing.
@@ -367,7 +367,7 @@ fn a_transaction_is_not_begun_at_a_daemon_that_is_stopped() {
     let daemon = fixture.daemon_pid();
     // It is there already: whoever changes into the mount now waits.
     let mut command = std::process::Command::new("sh");
-    command.args(["-c", "echo; read go; exec \"$0\" txn -- true", env!("CARGO_BIN_EXE_workfs")]);
+    command.args(["-c", "echo; read go; exec \"$0\" txn -- true", program()]);
     command.current_dir(fixture.root()).stdin(Stdio::piped()).stdout(Stdio::piped());
     let mut child = command.spawn().unwrap();
     BufReader::new(child.stdout.as_mut().unwrap()).read_line(&mut String::new()).unwrap();
@@ -406,7 +406,7 @@ fn what_cannot_be_run_or_lies_in_a_transaction_already_is_told() {
     assert_eq!(txn(&["no-such-command"]).code, 127);
     fixture.sh("echo x > plain").success();
     assert_eq!(txn(&["./plain"]).code, 126);
-    let (workfs, store) = (env!("CARGO_BIN_EXE_workfs"), fixture.store().to_str().unwrap());
+    let (workfs, store) = (program(), fixture.store().to_str().unwrap());
     let script = "echo a > a; mkdir -p d; cd d; \"$0\" --store \"$1\" txn -- touch b";
     let ran = txn(&["sh", "-c", script, workfs, store]);
     assert_eq!(ran.code, 2, "{ran}");
