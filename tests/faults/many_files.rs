@@ -241,7 +241,9 @@ fn a_mount_that_cannot_be_held_for_want_of_a_descriptor_does_not_stay() {
         limit("1024");
         let ended = child.wait_with_output().unwrap();
         let said = String::from_utf8_lossy(&ended.stderr).into_owned();
-        assert_eq!(ended.status.code(), Some(if is_held { 0 } else { 75 }), "{more}: {said}");
+        let log = || fs::read_to_string(fixture.store().with_extension("db.log"));
+        let expected = Some(if is_held { 0 } else { 75 });
+        assert_eq!(ended.status.code(), expected, "{more}: {said}{:?}", log());
         until_polled("no mount stays", || (mounted_below(fixture.base()).len() == 1).then_some(()));
         if is_held {
             break;
