@@ -25,6 +25,16 @@ fn parse(text: &str, units: &[(&str, u64)], what: &str) -> Result<u64, String> {
     number.checked_mul(factor).filter(|all| i64::try_from(*all).is_ok()).ok_or_else(wrong)
 }
 
+/// So many of a thing: `1 record`, `2 directories`.
+#[must_use]
+pub fn counted(count: impl TryInto<u64>, thing: &str) -> String {
+    match (count.try_into().unwrap_or(u64::MAX), thing.strip_suffix('y')) {
+        (1, _) => format!("1 {thing}"),
+        (count, Some(stem)) => format!("{count} {stem}ies"),
+        (count, None) => format!("{count} {thing}s"),
+    }
+}
+
 /// `30d`, `12h`, `5m`, `90s`.
 ///
 /// # Errors

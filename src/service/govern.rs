@@ -17,6 +17,7 @@ use crate::kind::Place;
 use crate::names::{FileName, ShownPath, TreePath};
 use crate::numbers::Ino;
 use crate::store::{Class, NodeType, Read, Standing, StoreError};
+use crate::units::counted;
 
 use super::find::ROOT;
 use super::import::{Correction, DraftReason, Listed, Unreadable, is_of_the_store, show_lists};
@@ -45,8 +46,12 @@ impl GovernReport {
             return None;
         }
         let mut out = format!(
-            "took over {} directories that were there: {} records ({} corrected), {} drafts",
-            self.directories.count, self.records, self.corrected.count, self.drafts.count,
+            "took over {} that {} there: {} ({} corrected), {}",
+            counted(self.directories.count, "directory"),
+            if self.directories.count == 1 { "was" } else { "were" },
+            counted(self.records, "record"),
+            self.corrected.count,
+            counted(self.drafts.count, "draft"),
         );
         show_lists(&mut out, &self.corrected, &self.drafts, &self.left);
         Some(out)

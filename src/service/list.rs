@@ -11,6 +11,7 @@ use crate::names::{AgentName, FileName, ShownPath};
 use crate::numbers::{Ino, Version};
 use crate::refusal::Rule;
 use crate::store::{Class, Node, Read, Record, Standing, Visit, WorkspaceRow};
+use crate::units::counted;
 
 use super::find::{StateDir, state_dirs, workspace};
 use super::permitted::{may_read, may_read_parked};
@@ -91,9 +92,9 @@ impl ListReport {
             }
         }
         let drafts = self.rows.iter().filter(|row| row.version.is_none()).count();
-        out.push_str(&format!("{} records", self.rows.len() - drafts));
+        out.push_str(&counted(self.rows.len() - drafts, "record"));
         if drafts > 0 {
-            out.push_str(&format!(", {drafts} drafts"));
+            out.push_str(&format!(", {}", counted(drafts, "draft")));
         }
         out
     }

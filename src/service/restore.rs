@@ -15,6 +15,7 @@ use crate::store::sqlite::{
     EXTENTS, FILES, Lock, Sqlite, give_to_owner, lock_path, refuse_other, restoring_path,
 };
 use crate::store::{Identity, Readers, StoreError, is_full, or_too_long};
+use crate::units::counted;
 
 use super::backup::{beside, flush_name, remove_with_log, settle, unflushed};
 use super::find::ROOT;
@@ -46,10 +47,10 @@ impl RestoreReport {
         let kept = kept.map_or_else(String::new, |kept| format!("\nthe old store is {kept} now"));
         let lost = self.lost.iter().map(|one| format!("\n{}: {}", one.thing, one.what));
         format!(
-            "restored {} from {}: {} records, last event {}{kept}{}",
+            "restored {} from {}: {}, last event {}{kept}{}",
             printable(self.store.as_bytes()),
             printable(self.from.as_bytes()),
-            self.records,
+            counted(self.records, "record"),
             self.last_g,
             lost.collect::<String>()
         )

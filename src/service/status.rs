@@ -10,6 +10,7 @@ use crate::names::ShownPath;
 use crate::numbers::G;
 use crate::store::sqlite::FILES;
 use crate::store::{Class, Read};
+use crate::units::counted;
 
 use super::backup::beside;
 use super::find::state_dirs;
@@ -91,7 +92,7 @@ impl StatusReport {
         for workspace in &self.workspaces {
             let count = |one: &StateCount| match one.drafts {
                 0 => format!("{} {}", one.state, one.records),
-                drafts => format!("{} {} (+{drafts} drafts)", one.state, one.records),
+                drafts => format!("{} {} (+{})", one.state, one.records, counted(drafts, "draft")),
             };
             let states: Vec<String> = workspace.states.iter().map(count).collect();
             out.push_str(&format!(

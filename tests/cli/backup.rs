@@ -118,7 +118,7 @@ fn a_backup_of_a_store_in_which_files_lost_a_part_is_restored_and_says_which() {
     let other = Setup::default().prepare();
     let ran = other.workfs(&["restore", backup.to_str().unwrap()]);
     assert_eq!(ran.code, 11, "{ran}");
-    assert!(ran.stdout.starts_with("restored ") && ran.stdout.contains("1 records"), "{ran}");
+    assert!(ran.stdout.starts_with("restored ") && ran.stdout.contains("1 record,"), "{ran}");
     assert!(ran.stdout.contains("\nfile lost (") && !ran.stdout.contains("gone"), "{ran}");
     other.mount_all();
     assert!(other.path("work/inbox/t-1.yaml").exists());

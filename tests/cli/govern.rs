@@ -121,7 +121,7 @@ fn a_directory_that_cannot_be_taken_over_stays_as_it_was() {
     fixture.unmount_all();
 
     let ran = govern(&fixture, &[]).success();
-    assert!(ran.stdout.contains("took over 1 directories that were there: 0 records"), "{ran}");
+    assert!(ran.stdout.contains("took over 1 directory that was there: 0 records"), "{ran}");
     assert!(!doctor(&fixture).contains("not as it wants"));
     fixture.mount_at(fixture.root()).success();
     let text = Task::new("t-1").text();

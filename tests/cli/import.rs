@@ -119,7 +119,7 @@ fn what_a_quota_ends_half_way_leaves_no_part_and_tells_what_was_taken() {
         }
         let ran = fixture.workfs(&["import", &from, &to]);
         assert!(ran.code == 75 && ran.stderr.contains("[W043]"), "{ran}");
-        assert!(ran.stdout.contains("1 other files") && ran.stdout.contains("failed"), "{ran}");
+        assert!(ran.stdout.contains("1 other file,") && ran.stdout.contains("failed"), "{ran}");
         let again = fixture.workfs(&["import", "--json", &from, &to]);
         let report = again.json();
         assert_eq!((again.code, &report["unchanged"]), (75, &1.into()), "{again}");
@@ -208,7 +208,7 @@ fn an_import_goes_on_where_a_file_that_is_there_has_lost_a_part() {
     lose_big_files(&fixture);
     fixture.mount_all();
     let ran = fixture.workfs(&["import", &from, "notes"]);
-    assert!(ran.code == 11 && ran.stdout.contains("1 other files"), "{ran}");
+    assert!(ran.code == 11 && ran.stdout.contains("1 other file,"), "{ran}");
     for name in ["a", "b"] {
         let told = format!("notes/{name}: the store is damaged: a part of this file was not");
         assert!(ran.stdout.contains(&told), "{ran}");
@@ -236,7 +236,7 @@ fn what_is_no_record_since_its_directory_is_no_lane_is_named() {
     ];
     let from = source(&fixture, "from", &files);
     // As long as it is so it is named, also by who imports again.
-    for records in ["1 records", "0 records"] {
+    for records in ["1 record (", "0 records ("] {
         let ran = fixture.workfs(&["import", &from, "work"]).success();
         let told = "no agent's lane: only letters, digits";
         let named = ran.stdout.lines().filter(|line| line.contains(told)).collect::<Vec<_>>();

@@ -144,7 +144,7 @@ fn long_commands_show_on_a_terminal_how_far_they_are_and_are_quiet_elsewhere() {
     let commands = [
         ("fsck".to_owned(), "file whole"),
         ("doctor".to_owned(), "file whole"),
-        (format!("import {} notes", out("from")), "files"),
+        (format!("import {} notes", out("from")), "1 file"),
         (format!("export {}", out("to")), "files"),
         (format!("backup {}", out("copy")), "pages"),
         (format!("restore {} --force", out("copy")), "bytes"),

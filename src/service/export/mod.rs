@@ -24,6 +24,7 @@ use crate::limits::CHUNK_BYTES;
 use crate::names::{FileName, ShownPath, TreePath, printable};
 use crate::numbers::Ino;
 use crate::store::{Class, Node, NodeType, Read, Readers, StoreError, or_too_long};
+use crate::units::counted;
 
 use super::computed::expect_not_shown;
 use super::find::node_at;
@@ -76,16 +77,17 @@ impl ExportReport {
     #[must_use]
     pub fn human(&self) -> String {
         let mut out = format!(
-            "exported {} to {}: {} files in {} directories ({}), {} links",
+            "exported {} to {}: {} in {} ({}), {}",
             self.from,
             printable(self.to.as_bytes()),
-            self.files,
-            self.directories,
+            counted(self.files, "file"),
+            counted(self.directories, "directory"),
             size(self.bytes),
-            self.links
+            counted(self.links, "link")
         );
         if self.versions > 0 {
-            out.push_str(&format!(", {} versions in .workfs/history", self.versions));
+            let versions = counted(self.versions, "version");
+            out.push_str(&format!(", {versions} in .workfs/history"));
         }
         if self.left_out_count > 0 {
             out.push_str(&format!("\nleft out ({}):", self.left_out_count));

@@ -4,6 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use super::super::Exit;
 use crate::numbers::G;
+use crate::units::counted;
 
 /// Something that cannot be.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -79,19 +80,17 @@ impl FsckReport {
             // Of the rest nobody knows.
             0 if self.interrupted => "no problem so far".to_owned(),
             0 => "clean".to_owned(),
-            1 => "1 problem".to_owned(),
-            count => format!("{count} problems"),
+            count => counted(count, "problem"),
         };
         out.push_str(&format!(
-            "{found}: {} nodes, {} names, {} records, {} drafts, {} versions, {} versions of \
-             files, {} events",
-            self.nodes,
-            self.entries,
-            self.records,
-            self.drafts,
-            self.versions,
-            self.file_versions,
-            self.events,
+            "{found}: {}, {}, {}, {}, {}, {} of files, {}",
+            counted(self.nodes, "node"),
+            counted(self.entries, "name"),
+            counted(self.records, "record"),
+            counted(self.drafts, "draft"),
+            counted(self.versions, "version"),
+            counted(self.file_versions, "version"),
+            counted(self.events, "event"),
         ));
         if self.events > 0 && !self.interrupted {
             out.push_str(&format!("\nledger: event {} has hash {}", self.last_g, self.last_hash));

@@ -5,6 +5,7 @@ use serde::{Deserialize, Serialize};
 use crate::engine::Corrected;
 use crate::names::{ShownPath, printable};
 use crate::refusal::{Refusal, Rule, TextPlace};
+use crate::units::counted;
 
 use super::super::why::placed;
 use super::super::{Exit, Failure};
@@ -134,16 +135,15 @@ impl ImportReport {
     #[must_use]
     pub fn human(&self) -> String {
         let mut out = format!(
-            "imported {} into {}/: {} files\n  taken: {} records ({} corrected), {} other files, \
-             {} drafts, {} directories\n  unchanged: {}",
+            "imported {} into {}/: {}\n  taken: {} ({} corrected), {}, {}, {}\n  unchanged: {}",
             printable(self.from.as_bytes()),
             self.to,
-            self.files,
-            self.records,
+            counted(self.files, "file"),
+            counted(self.records, "record"),
             self.corrected.count,
-            self.plain,
-            self.drafts.count,
-            self.directories,
+            counted(self.plain, "other file"),
+            counted(self.drafts.count, "draft"),
+            counted(self.directories, "directory"),
             self.unchanged,
         );
         section(&mut out, "moved on since they were imported", &self.moved_on, |one| {

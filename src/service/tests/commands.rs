@@ -220,7 +220,7 @@ fn lists_and_counts_tell_drafts_from_records() {
     assert!(status.store_bytes < 1 << 20, "{} with room ahead", status.store_bytes);
     let inbox = &status.workspaces[0].states[0];
     assert_eq!((inbox.records, inbox.drafts), (2, 1));
-    assert!(status.human().contains("inbox 2 (+1 drafts), assigned 1"), "{}", status.human());
+    assert!(status.human().contains("inbox 2 (+1 draft), assigned 1"), "{}", status.human());
 
     let rows = why(&bench, Some("work/inbox/d.yaml"));
     assert_eq!(rows.len(), 2, "what is wrong now, and the refused save");
