@@ -6,8 +6,7 @@
 //! not act for others changes nothing in others' lanes, and neither moves nor removes the
 //! directories of a workspace. Permission bits are no matter of roles (`modes`).
 
-use crate::engine::change::turn;
-use crate::engine::nodes::setattr;
+use crate::engine::change::turn::{self, gone};
 use crate::engine::places::governed::{Governed, Home, path_of_dir};
 use crate::engine::records::backup::is_parked_at;
 use crate::engine::records::save;
@@ -409,7 +408,7 @@ impl Turn<'_> {
         }
         match node.class {
             Class::Record => {
-                let record = self.txn.record_at(node.ino)?.ok_or_else(setattr::gone)?;
+                let record = self.txn.record_at(node.ino)?.ok_or_else(gone)?;
                 self.require_own(&record, &save::home_of(self, &record)?)
             }
             Class::Draft => match self.txn.draft(node.ino)? {

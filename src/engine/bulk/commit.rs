@@ -8,8 +8,8 @@
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
+use crate::engine::change::turn::gone;
 use crate::engine::claims::take::IsWritten;
-use crate::engine::nodes::setattr::gone;
 use crate::engine::records::save::{Left, Made, Saved, home_of};
 use crate::engine::records::sight::{Base, Sight};
 use crate::engine::{

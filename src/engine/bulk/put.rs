@@ -6,8 +6,7 @@
 
 use std::sync::Arc;
 
-use crate::engine::change::turn::Lookback;
-use crate::engine::nodes::setattr::gone;
+use crate::engine::change::turn::{Lookback, gone};
 use crate::engine::places::governed::Home;
 use crate::engine::plain_files::files::Saved;
 use crate::engine::plain_files::plain;

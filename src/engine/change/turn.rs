@@ -404,3 +404,12 @@ pub fn taken(name: &FileName) -> Refusal {
         "choose another name, or look at what is there",
     )
 }
+
+/// The refusal for an inode that is gone.
+pub(in crate::engine) fn gone() -> Refusal {
+    Refusal::new(
+        Rule::Gone,
+        "the file of this handle is gone",
+        "open it again by its name: it may have been moved or removed",
+    )
+}

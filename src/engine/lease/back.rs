@@ -5,7 +5,7 @@
 
 use std::time::Duration;
 
-use crate::engine::nodes::setattr::gone;
+use crate::engine::change::turn::gone;
 use crate::engine::places::governed::{Governed, Home, governed, path_of};
 use crate::engine::records::backup::name_of_parked;
 use crate::engine::records::record::{Entry, Moving};

@@ -1,7 +1,7 @@
 //! Renewing leases: by the signs of life that were noted, and by a heartbeat, which names its
 //! record.
 
-use crate::engine::nodes::setattr::gone;
+use crate::engine::change::turn::gone;
 use crate::engine::{Command, Effect, Stop, Terms, Turn};
 use crate::numbers::{LeaseTime, RecordKey};
 use crate::refusal::{Refusal, Rule};

@@ -1,7 +1,6 @@
 //! Giving a file another name.
 
-use crate::engine::change::turn;
-use crate::engine::change::turn::taken;
+use crate::engine::change::turn::{self, taken};
 use crate::engine::places::governed::path_of;
 use crate::engine::{About, Command, Effect, Slot, Stop, Terms, Turn};
 use crate::limits::LINKS_MAX;

@@ -4,8 +4,7 @@
 
 use std::sync::Arc;
 
-use crate::engine::change::turn;
-use crate::engine::change::turn::taken;
+use crate::engine::change::turn::{self, gone, taken};
 use crate::engine::places::governed::{Home, path_of};
 use crate::engine::plain_files::plain;
 use crate::engine::records::backup::tell_of_backup;
@@ -21,7 +20,6 @@ use crate::store::{Class, Node, NodeType, Record, Standing};
 
 use super::filling::require_not_filling;
 use super::remove::{is_directory, require_empty, require_idle, require_meant, retire};
-use super::setattr;
 
 /// What is wanted beyond the plain form.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -224,7 +222,7 @@ impl Rename {
     /// A save that changed no byte still makes the new file the record's file.
     fn adopt(&self, turn: &mut Turn<'_>, home: &Home, source: &mut Node) -> Result<(), Stop> {
         let known = turn.txn.record_named(home.governed.workspace, &home.id)?;
-        let mut record = known.ok_or_else(setattr::gone)?;
+        let mut record = known.ok_or_else(gone)?;
         let expected = record.expected();
         let (ino, dir, name, valid) = (source.ino, home.dir, home.name.clone(), record.is_valid());
         record.standing = Standing::Live { ino, dir, name, valid };
@@ -242,7 +240,7 @@ impl Rename {
         source: Node,
         target: Option<Node>,
     ) -> Result<Option<Made>, Stop> {
-        let record = turn.txn.record_at(source.ino)?.ok_or_else(setattr::gone)?;
+        let record = turn.txn.record_at(source.ino)?.ok_or_else(gone)?;
         let lies = home_of(turn, &record)?;
         match turn.slot(self.new_parent, &self.new_name)? {
             Slot::Record(home) => self.change_state(turn, source, target, record, &lies, &home),
@@ -337,7 +335,7 @@ impl Rename {
                     return self.save(turn, source, target, &home);
                 }
                 let found = turn.txn.draft(source.ino)?;
-                let mut draft = found.ok_or_else(setattr::gone)?;
+                let mut draft = found.ok_or_else(gone)?;
                 draft.name = self.new_name.clone();
                 turn.txn.put_draft(&draft)?;
                 turn.relink(self.from(), self.to(), &source, None)?;

@@ -1,5 +1,6 @@
 //! Setting attributes: chmod, chown, utimensat, truncate of a plain file.
 
+use crate::engine::change::turn::gone;
 use crate::engine::plain_files::plain::resize;
 use crate::engine::{About, Command, Effect, Stop, Terms, Turn};
 use crate::numbers::{Ino, UnixNanos};
@@ -135,15 +136,6 @@ impl Command for SetAttributes {
         }
         Ok(node)
     }
-}
-
-/// The refusal for an inode that is gone.
-pub(in crate::engine) fn gone() -> Refusal {
-    Refusal::new(
-        Rule::Gone,
-        "the file of this handle is gone",
-        "open it again by its name: it may have been moved or removed",
-    )
 }
 
 /// Set-user-id and set-group-id do not survive a change by somebody unprivileged.

@@ -1,5 +1,6 @@
 //! Extended attributes.
 
+use crate::engine::change::turn::gone;
 use crate::engine::{About, Command, Effect, Stop, Terms, Turn};
 use crate::limits::{
     XATTR_BYTES_OF_ONE_MAX, XATTR_LIST_BYTES_MAX, XATTR_NAME_BYTES_MAX, XATTR_VALUE_BYTES_MAX,
@@ -7,8 +8,6 @@ use crate::limits::{
 use crate::numbers::Ino;
 use crate::refusal::{Refusal, Rule};
 use crate::store::Class;
-
-use super::setattr;
 
 /// How an attribute that is or is not there is treated.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -83,7 +82,7 @@ impl Command for SetXattr {
             );
             return Err(self.no_room(turn, reason, "store less in it"));
         }
-        let node = turn.txn.node(self.ino)?.ok_or_else(setattr::gone)?;
+        let node = turn.txn.node(self.ino)?.ok_or_else(gone)?;
         turn.require_node(&node)?;
         let there = turn.txn.xattr(self.ino, &self.name)?;
         match (self.mode, there.is_some()) {
@@ -141,7 +140,7 @@ impl Command for RemoveXattr {
     }
 
     fn run(self, turn: &mut Turn<'_>) -> Result<(), Stop> {
-        let node = turn.txn.node(self.ino)?.ok_or_else(setattr::gone)?;
+        let node = turn.txn.node(self.ino)?.ok_or_else(gone)?;
         turn.require_node(&node)?;
         if !turn.txn.delete_xattr(self.ino, &self.name)? {
             return Err(no_attribute(&self.name).into());

@@ -9,8 +9,7 @@
 use std::sync::Arc;
 
 use crate::config::Check;
-use crate::engine::change::turn::Refused;
-use crate::engine::nodes::setattr::gone;
+use crate::engine::change::turn::{Refused, gone};
 use crate::engine::{About, Command, Effect, Fate, Saved, Stop, Terms, Turn, path_of};
 use crate::limits::RECORD_BYTES_MAX;
 use crate::names::FileName;

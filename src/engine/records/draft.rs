@@ -4,9 +4,8 @@
 //! One that a program writes beside a record, to rename it over the record, is judged by that
 //! rename. Deliberately not here: judging a text, and how a draft becomes a record (`save`).
 
-use crate::engine::change::turn::Happening;
+use crate::engine::change::turn::{Happening, gone};
 use crate::engine::nodes::rename::Rename;
-use crate::engine::nodes::setattr::gone;
 use crate::engine::places::governed::Home;
 use crate::engine::{About, Command, Effect, Fate, Slot, Stop, Terms, Text, Turn};
 use crate::kind::Kind;

@@ -2,8 +2,7 @@
 
 use std::sync::Arc;
 
-use crate::engine::change::turn::taken;
-use crate::engine::nodes::setattr::gone;
+use crate::engine::change::turn::{gone, taken};
 use crate::engine::{About, Command, Slot, Stop, Text, Turn};
 use crate::names::FileName;
 use crate::numbers::{Ino, Version};

@@ -10,8 +10,7 @@
 
 use std::sync::Arc;
 
-use crate::engine::change::turn::Refused;
-use crate::engine::nodes::setattr::gone;
+use crate::engine::change::turn::{Refused, gone};
 use crate::engine::places::governed::Home;
 use crate::engine::{Command, Slot, Stop, Terms, Turn};
 use crate::numbers::Ino;

@@ -3,7 +3,7 @@
 //! What must stay true: what comes back is read by nobody who could not read it before. Versions say
 //! neither mode nor owner, so a file that is gone is made for who asks, alone.
 
-use crate::engine::nodes::setattr::gone;
+use crate::engine::change::turn::gone;
 use crate::engine::plain_files::files::Saved;
 use crate::engine::plain_files::plain;
 use crate::engine::{About, Command, Effect, Slot, Stop, Text, Turn};

@@ -7,7 +7,8 @@
 use std::sync::Arc;
 
 use crate::config::Policy;
-use crate::engine::nodes::setattr::{drop_privileges, gone};
+use crate::engine::change::turn::gone;
+use crate::engine::nodes::setattr::drop_privileges;
 use crate::engine::places::governed::{Home, path_of};
 use crate::engine::plain_files::{files, plain};
 use crate::engine::{About, Command, Effect, Fate, Fence, Refused, Slot, Stop, Terms, Text, Turn};
