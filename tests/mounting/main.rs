@@ -15,6 +15,7 @@ mod in_front;
 mod in_use;
 mod moved;
 mod nested;
+mod older;
 mod options;
 mod plain_user;
 mod ready;
