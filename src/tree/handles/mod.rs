@@ -1,8 +1,8 @@
 //! Open files and directories: opening, reading and closing them, and what a handle pins and stages meanwhile.
 //!
-//! What must stay true: whoever has a record open reads the version that was current at its `open`, or what it
-//! has written since; whatever an open file counts in ends with it. Deliberately not here: what is written
-//! (`saves`), and names (`nodes`).
+//! What must stay true: whoever has a record open reads the version that was current at its `open` (or when it had
+//! a lock, and had not read before), or what it has written since; whatever an open file counts in ends with it.
+//! Deliberately not here: what is written (`saves`), and names (`nodes`).
 
 mod apart;
 mod locked;
