@@ -1,4 +1,5 @@
 //! workfs: a team's work as plain files. See `docs/ARCHITECTURE.md`.
+#![cfg_attr(not(test), deny(clippy::disallowed_methods))]
 
 pub mod cli;
 pub mod config;

@@ -10,7 +10,7 @@ use std::fmt;
 use crate::limits::PATH_BYTES_MAX;
 
 pub use shown::{
-    ShownPath, first_few, json_path, path_of_json, path_of_text, path_text, printable,
+    Shown, ShownPath, first_few, json_path, path_of_json, path_of_text, path_text, printable,
     printable_start, shell_quoted, shell_word, unsteering, with_article,
 };
 

@@ -84,7 +84,7 @@ impl Attached {
                 // What was made just now lies on top.
                 drop(connection);
                 if let Err(error) = unmount(&dir, true) {
-                    tracing::error!(dir = %dir.display(), %error, "cannot take the mount away");
+                    tracing::error!(?dir, %error, "cannot take the mount away");
                 }
                 error
             }

@@ -18,16 +18,16 @@ pub enum MountError {
     #[error("fusermount3 was not found")]
     NoFusermount,
     /// The mount point is no directory.
-    #[error("{} is not a directory", .0.display())]
+    #[error("{0:?} is not a directory")]
     NotADirectory(PathBuf),
     /// The mount point does not exist.
-    #[error("{} does not exist", .0.display())]
+    #[error("{0:?} does not exist")]
     NotFound(PathBuf),
     /// A mount whose process is gone still lies on the directory.
-    #[error("{} is a dead mount, its process is gone", .0.display())]
+    #[error("{0:?} is a dead mount, its process is gone")]
     DeadMount(PathBuf),
     /// The kernel or fusermount3 refused.
-    #[error("mounting on {} is not permitted ({detail})", dir.display())]
+    #[error("mounting on {dir:?} is not permitted ({detail})")]
     NotPermitted {
         /// The mount point.
         dir: PathBuf,
@@ -38,7 +38,7 @@ pub enum MountError {
     #[error("allow_other and allow_root are refused to users here")]
     OthersRefused,
     /// Anything else.
-    #[error("mounting on {} failed: {source}", dir.display())]
+    #[error("mounting on {dir:?} failed: {source}")]
     Other {
         /// The mount point.
         dir: PathBuf,

@@ -76,14 +76,14 @@ pub fn detach_dead(dir: &Path) -> io::Result<()> {
             return Ok(());
         }
         let place = resolved(dir)?;
-        tracing::info!(dir = %place.display(), "detaching a dead mount");
+        tracing::info!(dir = ?place, "detaching a dead mount");
         match attach::unmount(&place, true) {
             // In another dead mount: whoever looks for it there makes the kernel take it away.
             Err(_) if mount_at(&place)?.is_none() => return Ok(()),
             detached => detached?,
         }
     }
-    Err(io::Error::other(format!("more than {DEAD_MAX} dead mounts lie on {}", dir.display())))
+    Err(io::Error::other(format!("more than {DEAD_MAX} dead mounts lie on {dir:?}")))
 }
 
 /// The same, but leaves one on which another may take its place: that lies on nothing but a directory.

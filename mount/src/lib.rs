@@ -3,6 +3,7 @@
 //!
 //! What must stay true: no type of the FUSE library is in a public signature; a callback reads the
 //! request, calls the tree, replies. Deliberately not here: tasks, YAML, SQL, the command line.
+#![cfg_attr(not(test), deny(clippy::disallowed_methods))]
 
 mod absent;
 mod adapter;

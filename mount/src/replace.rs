@@ -33,7 +33,7 @@ pub(crate) fn attach_in_its_place(
             Err(error) => Err(MountError::of_dir(dir, error)),
         },
         Err(error) => {
-            tracing::info!(dir = %dir.display(), %error, "cannot mount beneath the dead mount");
+            tracing::info!(?dir, %error, "cannot mount beneath the dead mount");
             detach_dead(dir).map_err(|error| MountError::of_dir(dir, error))?;
             attach(dir, options)
         }

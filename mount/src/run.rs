@@ -50,7 +50,7 @@ impl Run {
             take_away(dir, here);
             here.end();
         }
-        tracing::info!(mount = self.id.0, dir = %dir.display(), "unmounted");
+        tracing::info!(mount = self.id.0, ?dir, "unmounted");
         drop(self.end);
         *self.told.0.lock() = None;
     }
@@ -59,6 +59,6 @@ impl Run {
 /// Detaches what is left of our mount.
 pub(crate) fn take_away(dir: &Path, here: &Whereabouts) {
     if let Err(error) = here.remove(true) {
-        tracing::error!(dir = %dir.display(), %error, "cannot take the mount away");
+        tracing::error!(?dir, %error, "cannot take the mount away");
     }
 }

@@ -139,7 +139,7 @@ pub(crate) fn start(
             return Err(error);
         }
     };
-    tracing::info!(mount = id.0, dir = %dir.display(), "mounted");
+    tracing::info!(mount = id.0, ?dir, "mounted");
     let dir = dir.to_owned();
     Ok(Mount { id, dir, lies, notices, seen, ended, signals, thread: Mutex::new(Some(thread)) })
 }
@@ -354,9 +354,9 @@ impl Drop for Mount {
         if self.lies_here()
             && let Err(error) = self.unmount()
         {
-            tracing::warn!(dir = %self.dir.display(), %error, "cannot unmount; detaching");
+            tracing::warn!(dir = ?self.dir, %error, "cannot unmount; detaching");
             if let Err(error) = self.detach() {
-                tracing::error!(dir = %self.dir.display(), %error, "cannot detach");
+                tracing::error!(dir = ?self.dir, %error, "cannot detach");
             }
         }
     }

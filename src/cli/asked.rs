@@ -78,7 +78,11 @@ fn paths(own: &OwnOptions, dead: Option<&Path>, global: &Global) -> Result<Store
     let option = StorePaths::of(option)?;
     if let Some(flag) = global.store.as_ref().filter(|_| global.named.store) {
         let flag = StorePaths::of(flag)?;
-        agree("store", Some(flag.store().display()), Some(option.store().display()))?;
+        agree(
+            "store",
+            Some(flag.store().to_string_lossy()),
+            Some(option.store().to_string_lossy()),
+        )?;
     }
     Ok(option)
 }

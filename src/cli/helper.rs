@@ -10,6 +10,7 @@ use std::path::Path;
 
 use super::exit::Exit;
 use super::output::Stop;
+use crate::names::Shown;
 
 /// The arguments of the subcommand that is meant; `None` if this is an ordinary call.
 pub fn translate(arguments: &[OsString]) -> Result<Option<Vec<OsString>>, Stop> {
@@ -65,7 +66,7 @@ fn translate_for(arguments: &[OsString], is_root: bool) -> Result<Option<Vec<OsS
                 }
             }
             [b'-', ..] => {
-                return Err(usage(&format!("unknown option {}", argument.display())));
+                return Err(usage(&format!("unknown option {}", argument.shown())));
             }
             _ => places.push(argument),
         }

@@ -17,7 +17,7 @@ use crate::daemon::{
     mounted_here, part_of,
 };
 use crate::kind::Role;
-use crate::names::{AgentName, TreePath, printable, shell_word, unsteering};
+use crate::names::{AgentName, Shown, TreePath, printable, shell_word, unsteering};
 use crate::refusal::Rule;
 use crate::service::{self, Effect, Part, Properties, Request};
 
@@ -150,7 +150,7 @@ impl<'o> Here<'o> {
         if line.source != *self.paths.source() || self.daemon()?.is_none() && is_dead_mount(&line) {
             return Ok(Part::default());
         }
-        let reason = format!("it cannot be told what {} shows of the tree", line.dir.display());
+        let reason = format!("it cannot be told what {} shows of the tree", line.dir.shown());
         Err(Stop::failed(Exit::Denied, reason, "change to another directory"))
     }
 
@@ -198,7 +198,7 @@ pub fn untold(line: &MountLine, named: &str) -> Stop {
         return dead(line, &format!(", or {named}"));
     }
     let reason = match line.is_seen() {
-        true => format!("it cannot be told whose mount {} is", line.dir.display()),
+        true => format!("it cannot be told whose mount {} is", line.dir.shown()),
         false => {
             let why = why_unseen();
             format!("it cannot be told whose mount the working directory lies in: {why}")

@@ -13,7 +13,7 @@ use super::{local, ps, store};
 use crate::config::{Binding, Config};
 use crate::daemon::{self, Crowded, DaemonInfo, Failure, Made, Setup, StorePaths};
 use crate::engine::Engine;
-use crate::names::{first_few, printable};
+use crate::names::{Shown, first_few, printable};
 use crate::service::{self, Caller, GovernReport, Misfits};
 use crate::store::{Durability, Readers};
 
@@ -106,7 +106,7 @@ fn only_say(
 /// A store that is served is there, and is given no layout.
 fn leave_to(daemon: &DaemonInfo, has_layout: bool, output: &Output) -> Result<Exit, Stop> {
     daemon.expect_store()?;
-    let served = format!("{} is served by process {}", daemon.store, daemon.pid);
+    let served = format!("{} is served by process {}", daemon.store.shown(), daemon.pid);
     if has_layout {
         let remedy = "unmount it first (`workfs unmount --all`): a daemon reads its \
                       configuration when it starts";

@@ -17,7 +17,7 @@ use crate::daemon::{
 };
 use crate::kind::Role;
 use crate::limits::{DAEMON_START_WAIT, MOUNT_ANSWER_WAIT, MOUNT_END_WAIT, UNMOUNT_PATIENCE};
-use crate::names::{printable, shell_word};
+use crate::names::{Shown, printable, shell_word};
 use crate::store::Durability;
 
 /// See `workfs mount --help`.
@@ -131,7 +131,7 @@ fn behind(options: &Options, ask: &MountAsk, output: &Output) -> Result<Exit, St
         notes.iter().for_each(|note| output.note(note));
         if output.json {
             let told = output.value(&json!(mount));
-            output.of_done(told, || format!("mounted on {}", mount.dir))?;
+            output.of_done(told, || format!("mounted on {}", mount.dir.shown()))?;
         }
         Ok(Some(Exit::Done))
     });
@@ -236,23 +236,23 @@ fn mounted(answer: Answer) -> Result<(MountInfo, Vec<String>), Stop> {
 /// Whether a new mount is to be seen here and answers.
 pub(super) fn answers(dir: &Path) -> Result<(), Stop> {
     if daemon::mounted_at(dir).is_none_or(|mount| !mount.is_workfs()) {
-        let reason = format!("the mount on {} is not to be seen here", dir.display());
+        let reason = format!("the mount on {} is not to be seen here", dir.shown());
         let remedy = "the daemon runs in another mount name space: use `workfs` there, or \
                       another store";
         return Err(Stop::failed(Exit::Mount, reason, remedy));
     }
     let io = |error: std::io::Error| match error.raw_os_error() {
         Some(libc::ENOTCONN | libc::ECONNABORTED) => {
-            let reason = format!("the mount on {} broke off: its daemon has ended", dir.display());
+            let reason = format!("the mount on {} broke off: its daemon has ended", dir.shown());
             Stop::failed(Exit::Mount, reason, "try again")
         }
-        _ => Failure::io(format!("the mount on {}", dir.display()), &error).into(),
+        _ => Failure::io(format!("the mount on {}", dir.shown()), &error).into(),
     };
     let place = dir.to_owned();
     match daemon::within(MOUNT_ANSWER_WAIT, move || ask_root(&place)).map_err(io)? {
         Some(answer) => answer.map_err(io),
         None => {
-            let reason = format!("the mount on {} does not answer", dir.display());
+            let reason = format!("the mount on {} does not answer", dir.shown());
             Err(Stop::failed(Exit::Mount, reason, "see the daemon's log beside the store"))
         }
     }
@@ -328,7 +328,7 @@ fn hold(
     patience.when_over(move |_| drop(connection.shutdown(std::net::Shutdown::Write)));
     let Some(answer) = client.ask(&Ask::Mount(ask.clone()))? else { return Ok(None) };
     if let Answer::Mounted { mount, already: true, .. } = &answer {
-        let reason = format!("{} is mounted already, in the background", mount.dir);
+        let reason = format!("{} is mounted already, in the background", mount.dir.shown());
         return Err(Stop::failed(Exit::Conflict, reason, "unmount it first"));
     }
     let mount = told(answer, output)?;
@@ -341,7 +341,7 @@ fn hold(
     if client.await_answer()?.is_some() {
         return Ok(Some(Exit::Done));
     }
-    let reason = format!("the mount on {} broke off: its daemon has ended", mount.dir);
+    let reason = format!("the mount on {} broke off: its daemon has ended", mount.dir.shown());
     let remedy = format!("mount it again (`workfs mount {}`)", shell_word(mount.dir.as_bytes()));
     Err(Stop::failed(Exit::Mount, reason, remedy))
 }

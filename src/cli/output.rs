@@ -16,7 +16,7 @@ use serde_json::{Value, json};
 
 use super::exit::Exit;
 use crate::daemon::Failure;
-use crate::names::unsteering;
+use crate::names::{Shown, unsteering};
 use crate::refusal::Rule;
 use crate::service;
 
@@ -96,7 +96,7 @@ impl Stop {
 
     /// The same, with the store's file where the store itself failed and it is not named.
     pub fn of(self, store: &Path) -> Stop {
-        let shown = store.display().to_string();
+        let shown = store.shown();
         match self {
             Stop::Failed(mut failed)
                 if failed.exit == Exit::Store && !failed.reason.contains(&shown) =>

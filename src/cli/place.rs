@@ -12,7 +12,7 @@ use super::exit::Exit;
 use super::here::{Here, working_mount};
 use super::output::Stop;
 use crate::daemon::{MountLine, canonical, from_root, mounted_around};
-use crate::names::{TreePath, json_path, path_of_json, path_of_text, printable};
+use crate::names::{Shown, TreePath, json_path, path_of_json, path_of_text, printable};
 use crate::service::{
     ClaimArgs, DoneArgs, ExportArgs, FailArgs, HeartbeatArgs, ImportArgs, ListArgs, LogArgs,
     ONLY_SHOWN, Part, ReadyArgs, ReleaseArgs, Request, RewindArgs, ShowArgs, WhyArgs,
@@ -153,7 +153,7 @@ fn placed(word: &str, here: &Here<'_>, follow: bool) -> Result<String, Stop> {
     let found = if direct.is_some() { found.ok().flatten().or(direct) } else { found? };
     if found.is_none() && given.is_absolute() {
         let shown = printable(given.as_os_str().as_bytes());
-        let reason = format!("`{shown}` lies in no mount of {}", here.paths().store().display());
+        let reason = format!("`{shown}` lies in no mount of {}", here.paths().store().shown());
         let within = Some(shown.trim_start_matches('/')).filter(|rest| !rest.is_empty());
         let within = within.unwrap_or(".");
         let remedy = format!("a path from the root of the tree begins without a slash: `{within}`");
@@ -193,7 +193,7 @@ fn within(place: &Path, given: &Path, here: &Here<'_>) -> Result<Option<String>,
     };
     let Some(root) = root_of(&mount, here)? else {
         let source = printable(mount.source.as_encoded_bytes());
-        let why = format!("lies in a mount of {source}, not of {}", here.paths().store().display());
+        let why = format!("lies in a mount of {source}, not of {}", here.paths().store().shown());
         return Err(wrong(why, "leave --store out: a mount tells its store"));
     };
     let below = place.strip_prefix(&mount.dir).unwrap_or(place);

@@ -9,6 +9,7 @@ use super::exit::Exit;
 use super::output::{Output, Stop};
 use super::store;
 use crate::daemon::{Answer, Ask, Client, DaemonInfo, MountInfo, MountLine, StorePaths, of_workfs};
+use crate::names::Shown;
 
 /// Runs it.
 pub fn run(global: &Global, output: &Output) -> Result<Exit, Stop> {
@@ -21,7 +22,7 @@ pub fn run(global: &Global, output: &Output) -> Result<Exit, Stop> {
         if output.json {
             output.value(&json!({"daemon": null, "mounts": []}))?;
         } else {
-            output.note(&format!("no daemon serves {}", paths.store().display()));
+            output.note(&format!("no daemon serves {}", paths.store().shown()));
         }
         return Ok(Exit::Nothing);
     };

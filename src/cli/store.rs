@@ -14,6 +14,7 @@ use super::ps;
 use crate::daemon::{
     MountLine, StorePaths, answered, await_answer, canonical, from_root, mounted_around,
 };
+use crate::names::Shown;
 
 /// The store that is meant: the one that was named, else that of the mount that one of `hints` or
 /// the working directory lies in, else the user's own.
@@ -78,10 +79,10 @@ pub fn outside(given: &Path) -> Result<PathBuf, Stop> {
         Ok::<_, std::io::Error>(path)
     })?;
     let path = found.map_err(|error| {
-        Stop::failed(Exit::Usage, format!("{}: {error}", given.display()), "name a path")
+        Stop::failed(Exit::Usage, format!("{}: {error}", given.shown()), "name a path")
     })?;
     if path.to_str().is_none() {
-        let reason = format!("{} is not UTF-8", path.display());
+        let reason = format!("{} is not UTF-8", path.shown());
         return Err(Stop::failed(Exit::Usage, reason, "name another path"));
     }
     Ok(path)

@@ -22,6 +22,7 @@ use super::here::{dead, read_only, working_mount};
 use super::output::{Failed, Output, Place, Stop};
 use super::ps;
 use crate::daemon::{MountLine, StorePaths, is_dead_mount};
+use crate::names::Shown;
 use crate::refusal::Rule;
 use crate::service;
 use crate::store::StoreError;
@@ -48,7 +49,7 @@ pub fn run(args: &TxnArgs, output: &Output) -> Result<Exit, Stop> {
     let inside = dir.join(&place);
     if !inside.is_dir() {
         throw_away(&held, &dir).map_err(|error| failed("ending the transaction", &error))?;
-        let reason = format!("there is no {} in a transaction", place.display());
+        let reason = format!("there is no {} in a transaction", place.shown());
         let remedy = "change to a directory of files: what is computed is not in it";
         return Err(Stop::failed(Exit::Usage, reason, remedy));
     }
@@ -65,7 +66,7 @@ pub fn run(args: &TxnArgs, output: &Output) -> Result<Exit, Stop> {
         // With its daemon it is gone.
         && !is_end(&error)
     {
-        output.note(&format!("{} is still there: {error}", dir.display()));
+        output.note(&format!("{} is still there: {error}", dir.shown()));
     }
     result?;
     let status = ended?;
@@ -119,12 +120,12 @@ fn control() -> Result<(PathBuf, PathBuf), Stop> {
         }
     }
     let control = found.find(|control| control.join("txn").is_dir()).ok_or_else(|| {
-        let reason = format!("{} does not lie in a mount", here.display());
+        let reason = format!("{} does not lie in a mount", here.shown());
         Stop::failed(Exit::Absent, reason, "change to a directory of a mount")
     })?;
     // It would commit at once what is to come with the outer one, or with nothing.
     if here.starts_with(control.join("txn")) {
-        let reason = format!("{} lies in a transaction already", here.display());
+        let reason = format!("{} lies in a transaction already", here.shown());
         let remedy = "run the command without `workfs txn`: it is part of that one";
         return Err(Stop::failed(Exit::Usage, reason, remedy));
     }

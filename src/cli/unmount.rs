@@ -12,6 +12,7 @@ use super::{ps, store};
 use crate::daemon::{
     self, Answer, Ask, Cause, Client, Covers, Failure, MountInfo, MountLine, StorePaths, UnmountAsk,
 };
+use crate::names::Shown;
 
 /// See `workfs unmount --help`.
 #[derive(Debug, Args)]
@@ -44,7 +45,7 @@ fn all(lazy: bool, global: &Global, output: &Output) -> Result<Exit, Stop> {
     if output.json {
         tell_done(&dirs, output)?;
     } else if !was_served && dirs.is_empty() {
-        output.note(&format!("no daemon serves {}", paths.store().display()));
+        output.note(&format!("no daemon serves {}", paths.store().shown()));
     }
     Ok(if was_served || !dirs.is_empty() { Exit::Done } else { Exit::Nothing })
 }
@@ -65,7 +66,7 @@ fn take_dead_away(paths: &StorePaths, lazy: bool, output: &Output) -> Result<Vec
         match daemon::clean_up(&dir, &covers, lazy) {
             Ok(Some(note)) => {
                 output.note(&note);
-                taken.push(dir.display().to_string());
+                taken.push(dir.to_string_lossy().into_owned());
             }
             Ok(None) => {}
             Err(failure) => {
@@ -96,7 +97,7 @@ fn one(dir: &Path, lazy: bool, global: &Global, output: &Output) -> Result<Exit,
     let dir = daemon::resolve(dir)?;
     let mounted = daemon::mounted_at(&dir);
     if let Some(mount) = mounted.as_ref().filter(|mount| !mount.is_workfs()) {
-        let reason = format!("{} is a mount of {}, not of workfs", dir.display(), mount.fs_type);
+        let reason = format!("{} is a mount of {}, not of workfs", dir.shown(), mount.fs_type);
         return Err(Stop::failed(Exit::Usage, reason, "use umount(8)"));
     }
     if mounted.is_some() && !lazy {
@@ -133,7 +134,7 @@ fn one(dir: &Path, lazy: bool, global: &Global, output: &Output) -> Result<Exit,
         }
     }
     if mounted.is_none() && ps::ask(&paths)?.is_some_and(|(_, mounts)| has(&mounts, &dir)) {
-        let reason = format!("{} is mounted, but not to be seen here", dir.display());
+        let reason = format!("{} is mounted, but not to be seen here", dir.shown());
         let remedy = "its daemon, or who uses it, is in another mount name space: unmount it there, or end \
                       the daemon (`workfs unmount --all`)";
         return Err(Stop::failed(Exit::Absent, reason, remedy));
@@ -158,7 +159,7 @@ fn without_daemon(
     match daemon::mounted_at(dir) {
         None if mounted.is_some() => Ok(()),
         None => {
-            let reason = format!("nothing is mounted on {}", dir.display());
+            let reason = format!("nothing is mounted on {}", dir.shown());
             Err(match daemon::left_covered(dir) {
                 Some(left) => {
                     Stop::failed(Exit::Absent, format!("{reason}; {}", left.found), left.remedy)
@@ -167,7 +168,7 @@ fn without_daemon(
             })
         }
         Some(now) if mounted.map(number) != Some(number(&now)) => {
-            let (dir, fs_type) = (dir.display(), now.fs_type);
+            let (dir, fs_type) = (dir.shown(), now.fs_type);
             let reason = format!("somebody has mounted on {dir} meanwhile ({fs_type})");
             Err(Stop::failed(Exit::Conflict, reason, "see what it is, then unmount that"))
         }
@@ -226,13 +227,13 @@ fn by_the_daemon(
 fn still_used(dir: &Path, daemon: u32) -> String {
     format!(
         "{} is in use: its daemon, process {daemon}, stays with the store until nobody uses it",
-        dir.display()
+        dir.shown()
     )
 }
 
 fn done(dir: &Path, output: &Output) -> Result<Exit, Stop> {
     if output.json {
-        tell_done(&[dir.display().to_string()], output)?;
+        tell_done(&[dir.to_string_lossy().into_owned()], output)?;
     }
     Ok(Exit::Done)
 }
@@ -243,7 +244,8 @@ fn tell_done(dirs: &[String], output: &Output) -> Result<(), Stop> {
     if dirs.is_empty() {
         return told;
     }
-    output.of_done(told, || format!("unmounted {}", dirs.join(", ")))
+    let shown = || dirs.iter().map(Shown::shown).collect::<Vec<_>>().join(", ");
+    output.of_done(told, || format!("unmounted {}", shown()))
 }
 
 /// A mount whose daemon cannot be asked from here; its session sees its end.
@@ -251,7 +253,7 @@ fn by_the_system(dir: &Path, lazy: bool) -> Result<(), Stop> {
     let own = rustix::process::geteuid();
     let user = daemon::mounted_at(dir).and_then(|mount| mount.user);
     if let Some(user) = user.filter(|user| !own.is_root() && *user != own.as_raw()) {
-        let reason = format!("{} is a mount of user {user}", dir.display());
+        let reason = format!("{} is a mount of user {user}", dir.shown());
         return Err(Stop::failed(Exit::Denied, reason, "that user or root can unmount it"));
     }
     // It hears of it a moment later, and gives the directory back.

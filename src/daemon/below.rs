@@ -17,6 +17,7 @@ use super::mount_table;
 use super::point::{LeftCovered, NAMED_MAX, expect_free, expect_nothing_inside, occupied, unmount};
 use super::spawn::LOOK_AGAIN;
 use crate::limits::{GIVEN_BACK_WAIT, POINT_WAIT};
+use crate::names::Shown;
 
 /// A directory that may be mounted on.
 pub(super) struct Point<'c> {
@@ -76,9 +77,9 @@ impl Point<'_> {
                 Some(before) => format!(
                     "{} was a dead mount, made by `workfs mount {before}`; it was detached, and this one is \
                      asked for otherwise",
-                    dir.display()
+                    dir.shown()
                 ),
-                None => format!("{} was a dead mount; it was detached", dir.display()),
+                None => format!("{} was a dead mount; it was detached", dir.shown()),
             });
         }
         // Another store's daemon would look, and mount, beside this one: the one on top would hide the other.
@@ -141,7 +142,7 @@ impl Point<'_> {
         let mount = serve(&self.dir, self.is_dead).inspect_err(|_| self.give_back())?;
         if !is_first && let Err(failure) = self.close(notes) {
             if let Err(error) = unmount(&mount) {
-                tracing::warn!(dir = %self.dir.display(), %error, "a mount over files stays");
+                tracing::warn!(dir = %self.dir.shown(), %error, "a mount over files stays");
             }
             self.give_back();
             return Err(failure);
@@ -166,7 +167,7 @@ impl Point<'_> {
             }
             Ok(_) => {}
             Err(error) => {
-                let dir = self.dir.display();
+                let dir = self.dir.shown();
                 notes.push(format!("{dir} stays writable below the mount: {error}"));
             }
         }
@@ -178,7 +179,7 @@ impl Point<'_> {
         if self.is_dead
             && let Err(error) = detach_dead(&self.dir)
         {
-            tracing::warn!(dir = %self.dir.display(), %error, "a dead mount stays");
+            tracing::warn!(dir = %self.dir.shown(), %error, "a dead mount stays");
         }
         if let Ok(below) = &self.below {
             note_stays(&self.dir, self.covers.give_back(below).map(drop), &mut notes);
@@ -191,7 +192,7 @@ impl Point<'_> {
 
 fn note_stays(dir: &Path, given_back: io::Result<()>, notes: &mut Vec<String>) {
     if let Err(error) = given_back {
-        notes.push(format!("{} stays read-only below the mount: {error}", dir.display()));
+        notes.push(format!("{} stays read-only below the mount: {error}", dir.shown()));
     }
 }
 
@@ -217,7 +218,7 @@ fn may_be_given_back(below: &Underlay) -> bool {
 /// Takes dead mounts away; where the last can be replaced it stays, and what is below is returned.
 fn take_dead_away(dir: &Path) -> Result<Option<Underlay>, Failure> {
     let detaching =
-        |error| Failure::io(format!("detaching the dead mount on {}", dir.display()), &error);
+        |error| Failure::io(format!("detaching the dead mount on {}", dir.shown()), &error);
     expect_nothing_inside(dir)?;
     let line = mount_table::at(dir);
     let own = Some(rustix::process::geteuid().as_raw());
@@ -234,7 +235,7 @@ fn take_dead_away(dir: &Path) -> Result<Option<Underlay>, Failure> {
         && let Some(covers) = Covers::of_mount(&line)
         && let Err(error) = covers.give_back_at(dir)
     {
-        tracing::warn!(dir = %dir.display(), %error, "another user's directory stays read-only");
+        tracing::warn!(dir = %dir.shown(), %error, "another user's directory stays read-only");
     }
     Ok(None)
 }

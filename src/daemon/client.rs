@@ -22,6 +22,7 @@ use super::socket;
 use super::spawn::LOOK_AGAIN;
 use super::wire::{Answer, Ask};
 use crate::limits::{DAEMON_ANSWER_WAIT, DAEMON_STOPPED_WAIT, INTERRUPT_WAIT, SOCKET_PATIENCE};
+use crate::names::Shown;
 use crate::store::StoreError;
 use crate::store::sqlite::{Lock, is_held, lock_holder};
 
@@ -75,7 +76,7 @@ impl Client {
             }
             if !wait.goes_on() {
                 let Some(pid) = lock_holder(paths.store()) else { return Ok(None) };
-                let path = paths.store().display().to_string();
+                let path = paths.store().shown();
                 return Err(StoreError::Held { path, pid }.into());
             }
             std::thread::sleep(LOOK_AGAIN);
@@ -105,7 +106,7 @@ impl Client {
             }
             Err(error) => error,
         };
-        let reason = format!("the daemon's socket {}: {error}", path.display());
+        let reason = format!("the daemon's socket {}: {error}", path.shown());
         Err(match error.kind() {
             io::ErrorKind::PermissionDenied => {
                 let remedy = "ask the store's owner to make you an agent (`workfs agent add NAME --uid \
@@ -366,7 +367,7 @@ fn not_entitled(
     socket: &Path,
     stream: &UnixStream,
 ) -> Result<Option<Failure>, Failure> {
-    let io = |error: io::Error| Failure::io(format!("the socket {}", socket.display()), &error);
+    let io = |error: io::Error| Failure::io(format!("the socket {}", socket.shown()), &error);
     let peer = socket::peer(stream).map_err(io)?;
     let own = rustix::process::geteuid().as_raw();
     // Whoever may write the store's file may have a daemon for it.
@@ -397,7 +398,7 @@ fn not_entitled(
     let reason = format!(
         "user {} listens at the socket {}, and may not write the store",
         peer.uid,
-        socket.display()
+        socket.shown()
     );
     let remedy = "a daemon runs as root, as you, or as a user who may write the store's file: if none of these \
                   serves it, remove that socket, or use a store in a directory where nobody else makes files \
@@ -422,7 +423,7 @@ fn is_end(error: &io::Error) -> bool {
 
 /// The failure of a daemon that says nothing.
 fn silent(paths: &StorePaths, process: Option<u32>) -> Failure {
-    let store = paths.store().display();
+    let store = paths.store().shown();
     let Some(pid) = process else {
         let reason = format!("the daemon of {store} does not answer");
         return Failure::new(Cause::Busy, reason, "is it stopped? See its log beside the store");

@@ -17,6 +17,7 @@ use workfs_mount::{Cover, MountLine, Underlay};
 
 use super::paths::StorePaths;
 use crate::limits::{COVERS_MAX, COVERS_WAIT, COVERS_WRITTEN_WITHIN};
+use crate::names::Shown;
 use crate::store::open_own;
 
 /// A cover as it is kept.
@@ -138,7 +139,7 @@ impl Covers {
             uncovered => uncovered?,
         }
         if let Err(error) = self.forget(below.cover()) {
-            let dir = below.cover().dir.display();
+            let dir = below.cover().dir.shown();
             tracing::warn!(%dir, %error, "a cover that was taken off stays listed");
         }
         Ok(true)
@@ -173,7 +174,7 @@ impl Covers {
                 let is_back = self.give_back(&below)?;
                 // It may be called otherwise by now, or have been opened by somebody.
                 if is_back && let Err(error) = self.forget(&known) {
-                    tracing::warn!(dir = %dir.display(), %error, "a cover stays listed");
+                    tracing::warn!(dir = %dir.shown(), %error, "a cover stays listed");
                 }
                 Ok(is_back)
             }
@@ -201,7 +202,7 @@ impl Covers {
 
     fn load(&self) -> Vec<Kept> {
         self.read().map(|(all, _)| all).unwrap_or_else(|error| {
-            tracing::warn!(file = %self.file.display(), %error, "cannot read the covers");
+            tracing::warn!(file = %self.file.shown(), %error, "cannot read the covers");
             Vec::new()
         })
     }
@@ -210,7 +211,7 @@ impl Covers {
     /// in no other list is believed.
     fn load_to_change(&self) -> std::io::Result<Vec<Kept>> {
         let another_s = |error: &dyn std::fmt::Display| {
-            let list = self.file.display();
+            let list = self.file.shown();
             std::io::Error::other(format!("the list {list} cannot be changed: {error}"))
         };
         match self.read().map_err(|error| another_s(&error))? {
@@ -236,7 +237,7 @@ impl Covers {
         let mut text = Vec::new();
         file.read_to_end(&mut text)?;
         let all = serde_json::from_slice(&text).unwrap_or_else(|error| {
-            tracing::warn!(file = %self.file.display(), %error, "the list of covers is damaged");
+            tracing::warn!(file = %self.file.shown(), %error, "the list of covers is damaged");
             Vec::new()
         });
         Ok((all, by))

@@ -9,6 +9,7 @@ use std::path::{Path, PathBuf};
 use super::failure::{Cause, Failure};
 use super::mount_table;
 use super::paths::answered;
+use crate::names::Shown;
 
 /// Fails where the process `daemon` would find another place by this path; passes where that cannot be told.
 ///
@@ -22,12 +23,12 @@ pub(super) fn expect_same_place(daemon: u32, path: &Path) -> Result<(), Failure>
     let remedy = "name a place outside of it (inside, `cp -a` does it)";
     let reason = match mount_table::around(path).filter(|mount| mount.is_workfs()) {
         Some(mount) => {
-            let dir = mount.dir.display();
-            format!("{} lies inside the mount {dir}, which the daemon does not see", path.display())
+            let dir = mount.dir.shown();
+            format!("{} lies inside the mount {dir}, which the daemon does not see", path.shown())
         }
         None => {
             let how = "which sees other mounts, or has another root directory";
-            format!("{} is another place for the daemon, process {daemon}, {how}", path.display())
+            format!("{} is another place for the daemon, process {daemon}, {how}", path.shown())
         }
     };
     Err(Failure::new(Cause::Usage, reason, remedy))

@@ -73,6 +73,7 @@ use std::time::Instant;
 use crossbeam_channel::{Receiver, Select, Sender, bounded};
 
 use crate::limits::{DAEMON_END_WAIT, FIRST_MOUNT_WAIT, MEMORY_GIVEN_BACK_EVERY};
+use crate::names::Shown;
 use crate::service::Service;
 use crate::store::Durability;
 use crate::tree::{Hub, TxnTree, WorkTree};
@@ -159,7 +160,7 @@ pub fn run(
         }
     };
     tracing::info!(
-        store = %options.paths.store().display(),
+        store = %options.paths.store().shown(),
         sync = sync_name(options.sync),
         version = env!("CARGO_PKG_VERSION"),
         "the daemon serves"
@@ -264,7 +265,7 @@ fn begin(
     let is_shared = store.engine.write_protection().is_some();
     let alone = is_shared.then(|| socket::alone(socket, options.paths.store())).transpose()?;
     let (listener, file) = socket::bind(socket)
-        .map_err(|error| Failure::io(format!("the socket {}", socket.display()), &error))?;
+        .map_err(|error| Failure::io(format!("the socket {}", socket.shown()), &error))?;
     Ok((listener, file.held_by(alone)))
 }
 

@@ -33,7 +33,7 @@ use super::wire::{MountAsk, MountInfo};
 use crate::engine::{Engine, PutAgent, Registered, offer, path_of_dir, user_name};
 use crate::kind::Role;
 use crate::limits::{MOUNTS_MAX, TAKEN_AWAY_WAIT};
-use crate::names::{AgentName, ShownPath, TreePath, shell_word};
+use crate::names::{AgentName, Shown, ShownPath, TreePath, shell_word};
 use crate::numbers::{Ino, UnixNanos};
 use crate::service::Caller;
 use crate::store::{Durability, Read};
@@ -399,7 +399,7 @@ impl Mounts {
     fn give_back(&self, below: Option<Underlay>) {
         let Some(below) = below else { return };
         if let Err(error) = self.covers.give_back(&below) {
-            let dir = below.cover().dir.display();
+            let dir = below.cover().dir.shown();
             tracing::warn!(%dir, %error, "the directory below stays read-only");
         }
     }
@@ -477,11 +477,11 @@ fn same(mount: Arc<Mount>, info: MountInfo, who: &Who, own: &OwnOptions) -> Resu
     // In another order, or with words that mean nothing here (`_netdev`), they are the same options.
     let is_as_asked = OwnOptions::parse(&info.options)?.kernel()? == own.kernel()?;
     if info.agent.as_deref() != agent || !is_as_asked || info.root != root {
-        let reason = format!("{} is mounted already, with other options", info.dir);
+        let reason = format!("{} is mounted already, with other options", info.dir.shown());
         let remedy =
             format!("unmount it first (`workfs unmount {}`)", shell_word(info.dir.as_bytes()));
         return Err(Failure::new(Cause::Conflict, reason, remedy));
     }
-    let notes = vec![format!("{} is mounted already", info.dir)];
+    let notes = vec![format!("{} is mounted already", info.dir.shown())];
     Ok(Added { mount, info, already: true, notes })
 }

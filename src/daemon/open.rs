@@ -16,6 +16,7 @@ use super::socket;
 use crate::config::{CONFIG_KEY, Config};
 use crate::engine::{self, Audience, Doors, Engine};
 use crate::limits::{DAEMON_END_WAIT, LOCK_LEFT_WAIT};
+use crate::names::Shown;
 use crate::service::{Caller, Listed, Service, make_rows};
 use crate::store::sqlite::{Sqlite, remove_files, remove_lock, write_protection};
 use crate::store::{Durability, Identity, Readers, StoreError, Writer};
@@ -81,7 +82,7 @@ pub fn open(
         }
     };
     let started = |(store, writer): Opened| {
-        let identity = store.identity().map_err(|error| Failure::io(path.display(), &error))?;
+        let identity = store.identity().map_err(|error| Failure::io(path.shown(), &error))?;
         let is_made = store.is_made();
         let readers: Arc<dyn Readers> = Arc::new(store);
         // With it the store's lock is held.

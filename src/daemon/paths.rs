@@ -12,6 +12,7 @@ use workfs_mount::MountLine;
 use super::failure::{Cause, Failure, OWN_STORE};
 use super::{mount_table, socket};
 use crate::limits::{MOUNT_ANSWER_WAIT, NAME_BYTES_MAX, STORE_PATH_BYTES_MAX};
+use crate::names::Shown;
 use crate::store::sqlite::write_protection;
 
 /// A store and what lies beside it.
@@ -29,9 +30,9 @@ impl StorePaths {
     /// A directory, no file name, a name that is not UTF-8 or too long, a link to nothing, a place below what
     /// is no directory or inside a mount of workfs, or one that cannot be looked at.
     pub fn of(given: &Path) -> Result<StorePaths, Failure> {
-        let io = |error| Failure::io(format!("the store {}", given.display()), &error);
+        let io = |error| Failure::io(format!("the store {}", given.shown()), &error);
         let wrong = |why: &str| {
-            let reason = format!("{} cannot be a store: {why}", given.display());
+            let reason = format!("{} cannot be a store: {why}", given.shown());
             Failure::new(Cause::Usage, reason, "name a file, such as team.db")
         };
         let path = from_root(given).map_err(io)?;
@@ -75,7 +76,7 @@ impl StorePaths {
     /// What `/proc/mounts` shows as the source of the store's mounts.
     #[must_use]
     pub fn source(&self) -> String {
-        self.store.display().to_string()
+        self.store.to_string_lossy().into_owned()
     }
 
     /// The control socket.
@@ -103,12 +104,12 @@ impl StorePaths {
         let own_directory = "set XDG_RUNTIME_DIR to a directory of your own, or unset it";
         let remedy = if is_the_store_s { OWN_STORE } else { own_directory };
         made.map_err(|error| {
-            Failure::io(format!("making {}", parent.display()), &error).if_denied(remedy)
+            Failure::io(format!("making {}", parent.shown()), &error).if_denied(remedy)
         })?;
         if is_the_store_s || is_own(parent) {
             return Ok(());
         }
-        let reason = format!("{} is not this user's alone", parent.display());
+        let reason = format!("{} is not this user's alone", parent.shown());
         Err(Failure::new(Cause::Denied, reason, "remove it, or set XDG_RUNTIME_DIR"))
     }
 
@@ -153,7 +154,7 @@ fn leads_nowhere(path: &Path) -> Option<String> {
     }
     let there = path.ancestors().find_map(|at| Some((at, std::fs::symlink_metadata(at).ok()?)));
     let (at, found) = there?;
-    let what = if at == path { "it".to_owned() } else { at.display().to_string() };
+    let what = if at == path { "it".to_owned() } else { at.shown() };
     if found.is_symlink() {
         return Some(format!("{what} is a symbolic link to what is not there"));
     }
@@ -220,14 +221,14 @@ pub fn answered<T: Send + 'static>(
     path: &Path,
     ask: impl FnOnce() -> T + Send + 'static,
 ) -> Result<T, Failure> {
-    let shown = path.display();
+    let shown = path.shown();
     let answer = workfs_mount::within(MOUNT_ANSWER_WAIT, ask);
     let answer = answer.map_err(|error| Failure::io(format!("looking at {shown}"), &error))?;
     answer.ok_or_else(|| {
         let around = absolute(path).ok().and_then(|path| mount_table::around(&path));
         let reason = match around.filter(MountLine::is_fuse) {
             Some(mount) => {
-                let (dir, source) = (mount.dir.display(), mount.source.display());
+                let (dir, source) = (mount.dir.shown(), mount.source.shown());
                 format!("{shown} does not answer: it lies in {dir}, a mount of {source}")
             }
             None => format!("{shown} does not answer"),
@@ -273,7 +274,7 @@ fn refuse_own_mount(path: &Path) -> Result<(), Failure> {
     match mount_table::around(path) {
         Some(mount) if mount.is_workfs() => Err(Failure::new(
             Cause::Usage,
-            format!("{} lies inside the workfs mount {}", path.display(), mount.dir.display()),
+            format!("{} lies inside the workfs mount {}", path.shown(), mount.dir.shown()),
             "keep the store, its socket and its log outside of mounts: a daemon that waits for \
              itself hangs",
         )),

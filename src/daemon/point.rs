@@ -11,7 +11,7 @@ use std::time::Instant;
 use workfs_mount::{DirState, Mount, Underlay, detach_dead, state_of};
 
 use crate::limits::UNMOUNT_PATIENCE;
-use crate::names::shell_word;
+use crate::names::{Shown, shell_word};
 
 use super::covers::Covers;
 use super::failure::{Cause, Failure};
@@ -33,7 +33,7 @@ pub fn resolve(dir: &Path) -> Result<PathBuf, Failure> {
 }
 
 fn resolved(dir: &Path) -> Result<PathBuf, Failure> {
-    let io = |error: std::io::Error| Failure::io(dir.display(), &error);
+    let io = |error: std::io::Error| Failure::io(dir.shown(), &error);
     let given: PathBuf = from_root(dir).map_err(io)?.components().collect();
     let place = match (given.parent(), given.file_name()) {
         (Some(parent), Some(name)) if mount_table::at(&given).is_none() => {
@@ -50,7 +50,7 @@ fn resolved(dir: &Path) -> Result<PathBuf, Failure> {
         _ => given,
     };
     if place.to_str().is_none() {
-        let reason = format!("{} is not UTF-8", place.display());
+        let reason = format!("{} is not UTF-8", place.shown());
         return Err(Failure::new(Cause::Usage, reason, "mount on a directory with another name"));
     }
     Ok(place)
@@ -79,7 +79,7 @@ impl LeftCovered {
         let found = format!(
             "{} is immutable and read-only, also where nothing is mounted: so a daemon that was killed leaves \
              it, but the list beside this store has nothing of it",
-            dir.display()
+            dir.shown()
         );
         let word = shell_word(dir.as_os_str().as_encoded_bytes());
         let remedy = format!("as root `chattr -i {word} && chmod u+w {word}`");
@@ -112,7 +112,7 @@ pub fn expect_free(
         DirState::Plain { entries, .. } => occupied(dir, &entries, crashed, nonempty),
         DirState::Mounted { fs_type, source } if fs_type.starts_with("fuse") => {
             let source = crate::names::printable(source.as_encoded_bytes());
-            let dir_name = dir.display();
+            let dir_name = dir.shown();
             let word = shell_word(dir.as_os_str().as_encoded_bytes());
             let reason = format!("{dir_name} is mounted already ({fs_type}, {source})");
             // Of such a one it is not even told whether it is dead.
@@ -129,21 +129,21 @@ pub fn expect_free(
         }
         // A volume of the machine or of the container: as good as a directory.
         DirState::Mounted { .. } => {
-            let entries = std::fs::read_dir(dir).map_err(|e| Failure::io(dir.display(), &e))?;
+            let entries = std::fs::read_dir(dir).map_err(|e| Failure::io(dir.shown(), &e))?;
             let names: Vec<OsString> =
                 entries.flatten().take(NAMED_MAX + 1).map(|entry| entry.file_name()).collect();
             occupied(dir, &names, crashed, nonempty)
         }
         DirState::Absent => {
-            let reason = format!("{} does not exist", dir.display());
+            let reason = format!("{} does not exist", dir.shown());
             Err(Failure::new(Cause::Absent, reason, "make it first (`mkdir`)"))
         }
         DirState::NotADirectory => {
-            let reason = format!("{} is not a directory", dir.display());
+            let reason = format!("{} is not a directory", dir.shown());
             Err(Failure::new(Cause::Usage, reason, "name a directory to mount on"))
         }
         DirState::Dead => {
-            let reason = format!("{} is a dead mount that cannot be detached", dir.display());
+            let reason = format!("{} is a dead mount that cannot be detached", dir.shown());
             let word = shell_word(dir.as_os_str().as_encoded_bytes());
             let remedy = format!("detach it as root (`umount -l {word}`)");
             Err(Failure::new(Cause::Mount, reason, remedy))
@@ -167,7 +167,7 @@ pub fn occupied(
     let names = entries.iter().map(|name| crate::names::printable(name.as_encoded_bytes()));
     let named = crate::names::first_few(names, NAMED_MAX);
     let when = if crashed { " (perhaps written while nothing was mounted)" } else { "" };
-    let found = format!("{} has files{when}: {named}", dir.display());
+    let found = format!("{} has files{when}: {named}", dir.shown());
     if nonempty {
         return Ok(Some(format!("{found}; they are hidden until it is unmounted")));
     }
@@ -183,7 +183,7 @@ pub fn occupied(
 pub fn expect_nothing_inside(dir: &Path) -> Result<(), Failure> {
     let Some(named) = named_inside(dir) else { return Ok(()) };
     let what = if is_dead(dir) { "a dead mount" } else { "a mount" };
-    let reason = format!("{} is {what}, and others lie in it: {named}", dir.display());
+    let reason = format!("{} is {what}, and others lie in it: {named}", dir.shown());
     let remedy = format!(
         "unmount those first, or take all of them from sight (`workfs unmount --lazy {}`)",
         shell_word(dir.as_os_str().as_encoded_bytes())
@@ -213,7 +213,7 @@ pub fn is_dead(dir: &Path) -> bool {
 /// # Errors
 /// If the system refuses, or another mount lies in a dead one and is not to go with it (`lazy`).
 pub fn clean_up(dir: &Path, covers: &Covers, lazy: bool) -> Result<Option<String>, Failure> {
-    let io = |error| Failure::io(dir.display(), &error);
+    let io = |error| Failure::io(dir.shown(), &error);
     mount_table::expect_told()?;
     let dead = is_dead(dir);
     if dead {
@@ -227,8 +227,8 @@ pub fn clean_up(dir: &Path, covers: &Covers, lazy: bool) -> Result<Option<String
     }
     let was_covered = covers.give_back_at(dir).map_err(io)?;
     Ok(match (dead, was_covered) {
-        (true, _) => Some(format!("{} was a dead mount; it was detached", dir.display())),
-        (false, true) => Some(format!("{} is writable again", dir.display())),
+        (true, _) => Some(format!("{} was a dead mount; it was detached", dir.shown())),
+        (false, true) => Some(format!("{} is writable again", dir.shown())),
         (false, false) => None,
     })
 }
@@ -272,21 +272,21 @@ pub fn cut_off(mount: &Mount) {
     if let Some(dir) = mount.place()
         && let Some(inside) = named_inside(&dir)
     {
-        tracing::warn!(dir = %dir.display(), %inside, "the mounts in it go along");
+        tracing::warn!(dir = %dir.shown(), %inside, "the mounts in it go along");
     }
     if let Err(error) = mount.cut_off() {
-        tracing::warn!(dir = %mount.dir().display(), %error, "in use until the daemon ends");
+        tracing::warn!(dir = %mount.dir().shown(), %error, "in use until the daemon ends");
     }
 }
 
 /// Why a directory cannot be unmounted.
 pub fn in_use(dir: &Path, error: &std::io::Error) -> Failure {
     if error.raw_os_error() != Some(libc::EBUSY) {
-        return Failure::io(format!("unmounting {}", dir.display()), error);
+        return Failure::io(format!("unmounting {}", dir.shown()), error);
     }
     Failure::new(
         Cause::Conflict,
-        format!("{} is in use: a process has a file open or its directory in it", dir.display()),
+        format!("{} is in use: a process has a file open or its directory in it", dir.shown()),
         "end it, or take the mount from sight all the same with `--lazy`",
     )
 }
@@ -296,7 +296,7 @@ pub fn in_use(dir: &Path, error: &std::io::Error) -> Failure {
 pub fn remove_own(dir: &Path, uid: u32) {
     let own = std::fs::symlink_metadata(dir).is_ok_and(|found| found.uid() == uid);
     if own && let Err(error) = std::fs::remove_dir(dir) {
-        tracing::warn!(dir = %dir.display(), %error, "a mount's own directory stays");
+        tracing::warn!(dir = %dir.shown(), %error, "a mount's own directory stays");
     }
 }
 

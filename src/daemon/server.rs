@@ -32,6 +32,7 @@ use super::wire::{Answer, Ask, DaemonInfo};
 use super::working::Work;
 use crate::engine::runs_the_store;
 use crate::limits::{DAEMON_END_WAIT, SOCKET_PATIENCE};
+use crate::names::Shown;
 use crate::service::{
     self, Caller, ClaimArgs, ClaimReport, Effect, Of, Properties, Reply, Request, Service,
     dispatch, expect_runner, expect_way_to_part,
@@ -79,7 +80,7 @@ impl Server {
         let info = DaemonInfo {
             pid: std::process::id(),
             version: env!("CARGO_PKG_VERSION").to_owned(),
-            store: options.paths.store().display().to_string(),
+            store: options.paths.store().to_string_lossy().into_owned(),
             since: service.engine.now().rfc3339_seconds(),
             sync: sync_name(options.sync).to_owned(),
             is_removed: false,
@@ -487,7 +488,7 @@ fn refuse_own_place(shared: &Shared, request: &Request) -> Result<(), Failure> {
         None => Ok(()),
         Some(dir) => Err(Failure::new(
             Cause::Usage,
-            format!("{} lies inside the mount {}", path.display(), dir.display()),
+            format!("{} lies inside the mount {}", path.shown(), dir.shown()),
             "name a place outside of the store's mounts (inside, `cp -a` does it)",
         )),
     }

@@ -22,7 +22,7 @@ use crate::engine::{
 };
 use crate::kind::yaml::DEFINITION_BYTES_MAX;
 use crate::limits::CONFIG_BYTES_MAX;
-use crate::names::{FileName, ShownPath, TreePath};
+use crate::names::{FileName, Shown, ShownPath, TreePath};
 use crate::refusal::Refusal;
 use crate::service::{Caller, PARTS, SCRATCHPAD};
 use crate::store::{
@@ -56,7 +56,7 @@ pub struct Made {
 pub fn layout(file: &Path) -> Result<Config, Failure> {
     let cannot = |error: &std::io::Error| {
         let remedy = "give a layout file that you may read: `workfs init --layout FILE`";
-        let failure = Failure::io(file.display(), error);
+        let failure = Failure::io(file.shown(), error);
         if failure.cause == Cause::Busy {
             return failure;
         }
@@ -67,7 +67,7 @@ pub fn layout(file: &Path) -> Result<Config, Failure> {
     let text = text_of(opened, CONFIG_BYTES_MAX).map_err(|wrong| match wrong {
         Wrong::Io(error) => cannot(&error),
         Wrong::Text { line, what } => {
-            let reason = format!("{}: {what}", file.display());
+            let reason = format!("{}: {what}", file.shown());
             Failure { line, ..Failure::new(Cause::Usage, reason, LAYOUT_SHOWN) }
         }
     })?;
@@ -82,12 +82,12 @@ pub fn layout(file: &Path) -> Result<Config, Failure> {
             if let Wrong::Io(error) = &wrong
                 && wants_descriptors(error)
             {
-                lacking.set(Some(Failure::io(beside.display(), error)));
+                lacking.set(Some(Failure::io(beside.shown(), error)));
             }
-            format!("{}: {wrong}", beside.display())
+            format!("{}: {wrong}", beside.shown())
         })
     };
-    let config = Config::from_layout(&file.display().to_string(), &text, &load);
+    let config = Config::from_layout(&file.shown(), &text, &load);
     if let Some(failure) = lacking.take() {
         return Err(failure);
     }

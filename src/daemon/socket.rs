@@ -19,6 +19,7 @@ use rustix::net::sockopt::{self, Timeout};
 use rustix::net::{AddressFamily, SendFlags, SocketAddrUnix, SocketFlags, SocketType};
 
 use crate::limits::SOCKET_PATIENCE;
+use crate::names::Shown;
 use crate::store::sqlite::Lock;
 use crate::store::{Identity, StoreError};
 
@@ -42,7 +43,7 @@ pub struct Peer {
 /// If another has it, or the system refuses.
 pub fn alone(path: &Path, store: &Path) -> Result<Lock, StoreError> {
     Lock::take(path).map_err(|error| match error {
-        StoreError::Held { pid, .. } => StoreError::Held { path: store.display().to_string(), pid },
+        StoreError::Held { pid, .. } => StoreError::Held { path: store.shown(), pid },
         other => other,
     })
 }

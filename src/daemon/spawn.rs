@@ -18,6 +18,7 @@ use super::failure::{Cause, Failure, OWN_STORE};
 use super::options::sync_name;
 use super::{Options, StorePaths, open, trim_log};
 use crate::limits::{DAEMON_END_WAIT, DAEMON_START_WAIT};
+use crate::names::Shown;
 use crate::store::sqlite::{is_held, refuse_other};
 use crate::store::{Identity, open_own};
 
@@ -51,7 +52,7 @@ impl Spawned {
         self.take_back();
         let reason = format!("the daemon broke off ({status})");
         let log = self.paths.log();
-        let remedy = format!("its log tells more, such as of want of memory: {}", log.display());
+        let remedy = format!("its log tells more, such as of want of memory: {}", log.shown());
         Some(Failure::new(Cause::Mount, reason, remedy))
     }
 
@@ -90,7 +91,7 @@ pub fn start(options: &Options) -> Result<Spawned, Failure> {
     let file = open_own(OpenOptions::new().append(true).create(true), &log);
     let looked = file.and_then(|file| file.metadata().map(|found| (file, Identity::of(&found))));
     let (file, own_log) = looked.map_err(|error| {
-        Failure::io(format!("the log {}", log.display()), &error).if_denied(OWN_STORE)
+        Failure::io(format!("the log {}", log.shown()), &error).if_denied(OWN_STORE)
     })?;
     let was_there = options.paths.exists();
     // One that was begun for this daemon alone.
@@ -130,7 +131,7 @@ pub fn start(options: &Options) -> Result<Spawned, Failure> {
             let how = spawned.child.wait().map(|status| status.to_string()).unwrap_or_default();
             spawned.take_back();
             let reason = format!("the daemon did not start ({how})");
-            let remedy = format!("its log tells more: {}", log.display());
+            let remedy = format!("its log tells more: {}", log.shown());
             Err(Failure::new(Cause::Mount, reason, remedy))
         }
     }

@@ -8,7 +8,7 @@ use serde::de::{DeserializeOwned, IgnoredAny};
 use serde::{Deserialize, Serialize};
 
 use super::failure::{Cause, Failure};
-use crate::names::{ShownPath, TreePath, printable_start, shell_word};
+use crate::names::{Shown, ShownPath, TreePath, printable_start, shell_word};
 use crate::service::{Caller, Part, Reply, Request};
 
 /// The protocol's number; it changes when an older client would misunderstand.
@@ -175,7 +175,7 @@ impl DaemonInfo {
         if !self.is_removed {
             return Ok(());
         }
-        let DaemonInfo { store, pid, .. } = self;
+        let (store, pid) = (self.store.shown(), self.pid);
         let reason = format!(
             "process {pid} serves a store that is not {store} any more: that file was removed or replaced, and what \
              is in it ends with that process"

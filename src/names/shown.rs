@@ -3,6 +3,7 @@
 //! What must stay true: two different names have two different texts, and no text steers a terminal
 //! or breaks a line. Deliberately not here: what a name is.
 
+use std::ffi::OsStr;
 use std::fmt;
 
 use unicode_normalization::char::canonical_combining_class;
@@ -15,6 +16,18 @@ use super::{FileName, TreePath};
 #[must_use]
 pub fn printable(bytes: &[u8]) -> String {
     escaped(bytes, steers)
+}
+
+/// A path or name of the operating system in a message.
+pub trait Shown {
+    /// It as [`printable`] has it. For programs, and to compare it, it is itself instead.
+    fn shown(&self) -> String;
+}
+
+impl<T: AsRef<OsStr> + ?Sized> Shown for T {
+    fn shown(&self) -> String {
+        printable(self.as_ref().as_encoded_bytes())
+    }
 }
 
 /// The same of what may be far longer than any name.

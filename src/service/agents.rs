@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::engine::{PutAgent, Registered, RemoveAgent, groups_of, offer};
 use crate::kind::Role;
-use crate::names::{AgentName, shell_word};
+use crate::names::{AgentName, Shown, shell_word};
 
 use super::{AgentAddArgs, AgentRemoveArgs, Caller, Exit, Failure, Service};
 
@@ -112,7 +112,7 @@ fn out_of_reach(store: &Path, uid: u32) -> Option<String> {
     Some(format!(
         "user {uid} works in mounts, and can call no commands: {} does not let that user pass to \
          the store's socket (`chmod {whose}+x {word}` would; the store itself stays its owner's)",
-        dir.display()
+        dir.shown()
     ))
 }
 

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use rustix::fs::{CWD, FlockOperation, RenameFlags, flock, renameat_with};
 use serde::{Deserialize, Serialize};
 
-use crate::names::printable;
+use crate::names::{Shown, printable};
 use crate::store::sqlite::is_name_of_store;
 use crate::store::{Identity, StoreError, has_one_name, is_full, open_itself, or_too_long};
 
@@ -49,7 +49,7 @@ pub(super) fn backup(
     Failure::unless_absolute(file)?;
     // Asked first: some of these are there only while this very command has the store open.
     if is_own_name(&service.store, file) {
-        let reason = format!("{} is a name of what belongs to the store", file.display());
+        let reason = format!("{} is a name of what belongs to the store", file.shown());
         let remedy =
             "choose another: what lies there is overwritten or removed with the store's files";
         return Err(Failure::new(Exit::Usage, reason, remedy));
@@ -61,7 +61,7 @@ pub(super) fn backup(
     let aside = beside(file, ".workfs-part");
     let held = hold(&aside, file)?;
     let made = held.metadata().map_err(|error| {
-        let reason = format!("{}: {error}", aside.display());
+        let reason = format!("{}: {error}", aside.shown());
         Failure::new(error.kind().into(), reason, "try again")
     })?;
     let made = Identity::of(&made);
@@ -70,7 +70,7 @@ pub(super) fn backup(
     });
     let finished = match copied {
         Ok(true) => settle(&aside, file, false).and_then(|bytes| {
-            let became = format!("{} is there and whole", file.display());
+            let became = format!("{} is there and whole", file.shown());
             flush_name(file).map(|()| bytes).map_err(|error| unflushed(&became, &error))
         }),
         Ok(false) => Err(Failure::new(Exit::Failed, "interrupted", "nothing was kept; try again")),
@@ -82,7 +82,7 @@ pub(super) fn backup(
         remove_with_log(&aside);
     }
     let bytes = finished?;
-    Ok(BackupReport { file: file.display().to_string(), bytes })
+    Ok(BackupReport { file: file.to_string_lossy().into_owned(), bytes })
 }
 
 /// Whether a store, or who opens it next, takes a file of this name for its own, and may remove it.
@@ -99,7 +99,7 @@ fn hold(aside: &Path, file: &Path) -> Result<File, Failure> {
             return no_space(file);
         }
         let remedy = "name a file in a directory that is there and yours";
-        Failure::of_file(file.display(), &error, remedy)
+        Failure::of_file(file.shown(), &error, remedy)
     };
     let flags = libc::O_NOFOLLOW | libc::O_NONBLOCK;
     let mut options = File::options();
@@ -121,7 +121,7 @@ fn hold(aside: &Path, file: &Path) -> Result<File, Failure> {
     // One that has just been finished has another name now.
     let is_there = std::fs::symlink_metadata(aside).is_ok_and(|there| there.ino() == opened.ino());
     if is_held || !is_there {
-        let reason = format!("another backup writes {} just now", file.display());
+        let reason = format!("another backup writes {} just now", file.shown());
         return Err(Failure::new(Exit::Lost, reason, "wait for it, or choose another name"));
     }
     open.set_len(0).map_err(failed)?;
@@ -150,7 +150,7 @@ fn restrict(file: &File) -> std::io::Result<()> {
 pub(super) fn settle(aside: &Path, file: &Path, replaces: bool) -> Result<u64, Failure> {
     let failed = |error: std::io::Error| {
         let remedy = "see that the directory is there and can be written";
-        Failure::of_file(file.display(), &error, remedy)
+        Failure::of_file(file.shown(), &error, remedy)
     };
     let copy = open_itself(File::options().read(true), aside).map_err(failed)?;
     copy.sync_all().map_err(failed)?;
@@ -221,13 +221,13 @@ pub(super) fn remove_with_log(path: &Path) {
 }
 
 fn no_space(file: &Path) -> Failure {
-    let reason = or_too_long(&format!("no space is left for {}", file.display()));
+    let reason = or_too_long(&format!("no space is left for {}", file.shown()));
     let remedy = "free space there, or name a file on another disk; nothing was kept";
     Failure::new(Exit::NoSpace, reason, remedy)
 }
 
 fn taken(file: &Path) -> Failure {
-    let reason = format!("{} is there already", file.display());
+    let reason = format!("{} is there already", file.shown());
     Failure::new(Exit::Refused, reason, "nothing is overwritten: choose another name")
 }
 

@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use workfs_mount::{DirState, MountLine};
 
 use crate::config::{CONFIG_KEY, Config};
-use crate::names::{first_few, printable, shell_word};
+use crate::names::{Shown, first_few, printable, shell_word};
 use crate::store::sqlite::refuse_other;
 
 use super::fsck::outline;
@@ -187,10 +187,10 @@ fn helper(report: &mut DoctorReport) {
     let install = "apt-get install fuse3";
     match found {
         Some((meta, path)) if root || meta.mode() & 0o4000 != 0 => {
-            report.ok("fusermount3", path.display().to_string());
+            report.ok("fusermount3", path.shown());
         }
         Some((_, path)) => {
-            let found = format!("{} is not set-user-id", path.display());
+            let found = format!("{} is not set-user-id", path.shown());
             report.bad("fusermount3", found, format!("chmod u+s {}", word(&path)));
         }
         None if root => report.warn("fusermount3", "is not there; root mounts without", install),

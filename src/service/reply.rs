@@ -4,6 +4,7 @@ use std::path::Path;
 
 use serde::{Deserialize, Serialize};
 
+use crate::names::Shown;
 use crate::refusal::{Grounds, Refusal, Rule, TextPlace};
 use crate::store::{MORE_DESCRIPTORS, StoreError, is_full, wants_descriptors};
 
@@ -163,7 +164,7 @@ impl Failure {
         if path.is_absolute() {
             return Ok(());
         }
-        let reason = format!("{} is no absolute path", path.display());
+        let reason = format!("{} is no absolute path", path.shown());
         Err(Failure::new(Exit::Usage, reason, "name it from the root of the host"))
     }
 

@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
-use crate::names::{FileName, printable};
+use crate::names::{FileName, Shown, printable};
 use crate::numbers::G;
 use crate::store::sqlite::{
     EXTENTS, FILES, Lock, Sqlite, give_to_owner, lock_path, refuse_other, restoring_path,
@@ -65,7 +65,7 @@ impl RestoreReport {
 
 fn failed(what: &Path, error: std::io::Error) -> Failure {
     let remedy = "see that it is there and that its directory is yours";
-    Failure::of_file(what.display(), &error, remedy)
+    Failure::of_file(what.shown(), &error, remedy)
 }
 
 /// Puts the backup `file` in the place of the store `store`, which nobody may hold. With `force`
@@ -82,19 +82,19 @@ pub fn restore(
 ) -> Result<RestoreReport, Failure> {
     refuse_other_than_backups(file)?;
     if *file == *restoring_path(store) {
-        let reason = format!("{} is where a backup is put before it is checked", file.display());
+        let reason = format!("{} is where a backup is put before it is checked", file.shown());
         let remedy = "give it another name first: what lies there is removed";
         return Err(Failure::new(Exit::Refused, reason, remedy));
     }
     // Asked in any case: who opens and closes it moves its log into it, so that one file is the store.
     if !is_empty(store)? && !force {
-        let reason = format!("the store {} is not empty", store.display());
+        let reason = format!("the store {} is not empty", store.shown());
         let remedy = "give --force: it is kept beside the restored one";
         return Err(Failure::new(Exit::Refused, reason, remedy));
     }
     let log = std::fs::metadata(beside(file, "-wal")).map_or(0, |meta| meta.len());
     if log > 0 {
-        let reason = format!("{} is in use, or was not closed", file.display());
+        let reason = format!("{} is in use, or was not closed", file.shown());
         return Err(Failure::new(Exit::Refused, reason, "take one that `workfs backup` made"));
     }
     if let Some(dir) = store.parent().filter(|dir| !dir.as_os_str().is_empty() && !dir.exists()) {
@@ -120,9 +120,9 @@ pub fn restore(
     };
     let kept = replace(&aside, store, flush_name).inspect_err(|_| remove_with_log(&aside))?;
     Ok(RestoreReport {
-        store: store.display().to_string(),
-        from: file.display().to_string(),
-        kept: kept.map(|kept| kept.display().to_string()),
+        store: store.to_string_lossy().into_owned(),
+        from: file.to_string_lossy().into_owned(),
+        kept: kept.map(|kept| kept.to_string_lossy().into_owned()),
         records,
         last_g,
         lost,
@@ -140,8 +140,8 @@ fn replace(
     let placed = settle(aside, store, kept.is_some()).and_then(|_| {
         flush_name(store).map_err(|error| {
             let became = match kept {
-                Some(_) => format!("{} is put back as it was", store.display()),
-                None => format!("{} is there and whole", store.display()),
+                Some(_) => format!("{} is put back as it was", store.shown()),
+                None => format!("{} is there and whole", store.shown()),
             };
             unflushed(&became, &error)
         })
@@ -196,13 +196,13 @@ fn refuse_other_than_backups(file: &Path) -> Result<(), Failure> {
 }
 
 fn damaged(file: &Path, what: &str) -> Failure {
-    let reason = format!("{} is damaged: {what}", file.display());
+    let reason = format!("{} is damaged: {what}", file.shown());
     let remedy = "take another backup; of this one too little is left to be checked";
     Failure::new(Exit::Store, reason, remedy)
 }
 
 fn no_backup(file: &Path) -> Failure {
-    let reason = format!("{} is not a backup of a workfs store", file.display());
+    let reason = format!("{} is not a backup of a workfs store", file.shown());
     Failure::new(Exit::Store, reason, "take one that `workfs backup` made")
 }
 
@@ -221,7 +221,7 @@ fn copy(from: &Path, to: &Path, store: &Path, sink: Sink<'_>) -> Result<(), Fail
         if !is_full(error.kind()) {
             return failed(store, error);
         }
-        let reason = or_too_long(&format!("no space is left for {}", store.display()));
+        let reason = or_too_long(&format!("no space is left for {}", store.shown()));
         Failure::new(Exit::NoSpace, reason, "free space there, then try again: nothing was changed")
     };
     let source = File::open(from).map_err(reading)?;
@@ -272,7 +272,7 @@ fn check(aside: &Path, file: &Path, sink: Sink<'_>) -> Result<Checked, Failure> 
     {
         let reason = format!(
             "{} has {} problems, such as {}: {}",
-            file.display(),
+            file.shown(),
             report.count,
             first.thing,
             first.what
@@ -304,7 +304,7 @@ fn move_aside(store: &Path) -> std::io::Result<Option<PathBuf>> {
         .and_then(|()| name_twice(store, &kept));
     moved.inspect_err(|_| {
         if let Err(error) = move_back(&kept, store) {
-            tracing::error!(%error, kept = %kept.display(), "a part of the store stays aside");
+            tracing::error!(%error, kept = %kept.shown(), "a part of the store stays aside");
         }
     })?;
     Ok(Some(kept))

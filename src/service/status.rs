@@ -158,7 +158,7 @@ pub(super) fn status(service: &Service) -> Result<StatusReport, Failure> {
             file.map_or(0, |file| file.len().min(file.blocks() * 512))
         });
         Ok(StatusReport {
-            store: service.store.display().to_string(),
+            store: service.store.to_string_lossy().into_owned(),
             store_bytes: taken.iter().sum(),
             last_g: last.map_or(G(0), |row| row.g),
             last_at,

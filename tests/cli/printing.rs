@@ -79,6 +79,87 @@ fn what_is_wrong_with_a_command_line_steers_no_terminal() {
     assert!(ran.said().contains("\u{1b}["), "{ran}");
 }
 
+/// A directory of the host whose name would end the line it stands in, and begin one of its own.
+fn deceitful(above: &std::path::Path) -> std::path::PathBuf {
+    let dir = above.join("a\nworkfs: all is well\u{1b}[31m\r");
+    std::fs::create_dir(&dir).unwrap();
+    dir
+}
+
+/// How its name is shown.
+const DECEITFUL: &str = r"a\nworkfs: all is well\u{1b}[31m\r";
+
+// P8.1
+#[test]
+fn the_path_of_a_store_or_of_a_mount_breaks_no_message() {
+    let above = tempfile::tempdir().unwrap();
+    let dir = deceitful(above.path());
+    let fixture = Setup::default().store_dir(&dir).prepare();
+    let [store, mount, file] = ["team.db", "m", "file"].map(|name| dir.join(name));
+    let [mount, file] = [&mount, &file].map(|path| path.to_str().unwrap());
+    std::fs::write(file, "no store").unwrap();
+    let refused = |arguments: &[&str]| {
+        let ran = fixture.workfs(arguments).failure();
+        assert!(ran.stderr.starts_with("workfs: ") && ran.stderr.contains(DECEITFUL), "{ran}");
+        assert!(!ran.said().contains("\nworkfs:") && !ran.said().contains('\u{1b}'), "{ran}");
+        assert!(ran.stderr.lines().count() <= 2, "a reason and a remedy: {ran}");
+    };
+    let layout = ["init", "--layout", mount];
+    for arguments in [&["list"][..], &["unmount", "--all"], &["unmount", mount], &layout] {
+        refused(arguments);
+    }
+    std::fs::copy(file, &store).unwrap();
+    refused(&["list"]);
+    refused(&["mount", mount]);
+    std::fs::remove_file(&store).unwrap();
+    refused(&["mount", file]);
+
+    std::fs::create_dir(mount).unwrap();
+    fixture.workfs(&["mount", mount]).success();
+    let again = fixture.workfs(&["mount", mount]).success();
+    assert!(again.said().contains(&format!("{DECEITFUL}/m is mounted already")), "{again}");
+    refused(&["mount", mount, "-o", "ro"]);
+    refused(&["restore", file]);
+    let mut inside = fixture.command(&["mount", "in"]);
+    let ran = crate::harness::run(inside.current_dir(mount)).failure();
+    assert!(ran.said().contains(DECEITFUL) && ran.stderr.lines().count() <= 2, "{ran}");
+    fixture.workfs(&["unmount", "--all"]).success();
+    let log = std::fs::read_to_string(dir.join("team.db.log")).unwrap();
+    assert!(log.contains(DECEITFUL), "{log}");
+    assert!(!log.contains("\nworkfs:") && !log.contains("[31m\r"), "{log}");
+}
+
+// P8.1
+#[test]
+fn the_path_that_a_command_is_given_breaks_no_message() {
+    let fixture = Fixture::new();
+    let dir = deceitful(&fixture.outside(""));
+    let [file, absent, out] = ["file", "absent", "out"].map(|name| dir.join(name));
+    let [file, absent, out] = [&file, &absent, &out].map(|path| path.to_str().unwrap());
+    std::fs::write(file, "{").unwrap();
+    let commands: [&[&str]; 7] = [
+        &["export", file],
+        &["export", &format!("{absent}/{absent}")],
+        &["backup", file],
+        &["backup", &format!("{absent}/{file}")],
+        &["import", absent, "work"],
+        &["import", file, "work"],
+        &["mount", file],
+    ];
+    for arguments in commands {
+        let ran = fixture.workfs(arguments).failure();
+        assert!(ran.stderr.contains(DECEITFUL) && ran.stderr.lines().count() <= 2, "{ran}");
+        assert!(!ran.said().contains("\nworkfs:") && !ran.said().contains('\u{1b}'), "{ran}");
+    }
+    // What was made there is what was meant, and programs are told its name.
+    let told = fixture.workfs(&["export", out, "--json"]).success().json();
+    assert_eq!(told["to"], out);
+    let backup = format!("{out}/backup");
+    let told = fixture.workfs(&["backup", &backup, "--json"]).success().json();
+    assert_eq!(told["file"], backup.as_str());
+    assert!(std::fs::metadata(&backup).unwrap().len() > 0);
+}
+
 // P8.1
 #[test]
 fn an_init_of_a_store_that_is_served_is_told_with_json_too() {

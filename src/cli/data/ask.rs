@@ -15,6 +15,7 @@ use crate::daemon::{
     StorePaths,
 };
 use crate::limits::{DAEMON_LATE, DAEMON_SILENCE, DAEMON_SILENCE_MAX, HELD_BYTES_MAX};
+use crate::names::Shown;
 use crate::service::{
     Caller, Effect, Part, Reply, Report, Request, Sink, Whole, dispatch, export, fsck,
 };
@@ -360,13 +361,13 @@ fn served_here(
 
 /// The failure of a command that only a daemon can serve.
 pub fn no_daemon(paths: &StorePaths) -> Stop {
-    let reason = format!("nothing serves {}", paths.store().display());
+    let reason = format!("nothing serves {}", paths.store().shown());
     Stop::failed(Exit::Mount, reason, "mount it first: `workfs mount DIR`")
 }
 
 /// The failure of a store that is not there.
 pub fn no_store(paths: &StorePaths) -> Stop {
-    let reason = format!("there is no store {}", paths.store().display());
+    let reason = format!("there is no store {}", paths.store().shown());
     let remedy = "`workfs mount DIR` or `workfs init` makes it; `--store` names another";
     Stop::failed(Exit::Absent, reason, remedy)
 }

@@ -10,7 +10,7 @@ use super::super::here::{Here, working_mount};
 use super::super::output::{Output, Stop};
 use super::super::{Global, store};
 use super::ask::{Missing, ask, tell_done};
-use crate::names::json_path;
+use crate::names::{Shown, json_path};
 use crate::service::{Reply, Report, Request, RewindArgs, restore};
 
 /// See `workfs restore --help`.
@@ -35,7 +35,7 @@ pub fn run(args: &RestoreArgs, global: &Global, output: &Output) -> Result<Exit,
     let here = Here::new(paths.clone(), output);
     here.part()?.expect_whole("restore")?;
     if let Some((daemon, _)) = here.daemon()? {
-        let reason = format!("{} is served by process {}", daemon.store, daemon.pid);
+        let reason = format!("{} is served by process {}", daemon.store.shown(), daemon.pid);
         return Err(Stop::failed(Exit::Held, reason, "unmount it first (`workfs unmount --all`)"));
     }
     let backup = store::outside(&args.what)?;

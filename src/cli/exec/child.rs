@@ -14,6 +14,7 @@ use rustix::process::{Pid, Signal, getpid, getppid, set_parent_process_death_sig
 use super::super::exit::Exit;
 use super::super::output::Stop;
 use crate::daemon::{Failure, is_ignored};
+use crate::names::Shown;
 
 /// What is passed on.
 const PASSED: [libc::c_int; 6] =
@@ -90,14 +91,14 @@ pub fn run(
     let child = command.spawn().map_err(|error| {
         // Where it was to run is gone with its daemon: that is not the command's failure.
         if let Err(gone) = dir.metadata() {
-            let reason = format!("{} cannot be entered any more: {gone}", dir.display());
+            let reason = format!("{} cannot be entered any more: {gone}", dir.shown());
             return Stop::failed(Exit::Mount, reason, "its daemon has ended: try again");
         }
         let exit = match error.kind() {
             std::io::ErrorKind::NotFound => Exit::NotFound,
             _ => Exit::NotRun,
         };
-        let reason = format!("{} cannot be run: {error}", program.display());
+        let reason = format!("{} cannot be run: {error}", program.shown());
         Stop::failed(exit, reason, "see that it is in PATH and may be executed")
     })?;
     await_end(child).map_err(|error| Failure::io("waiting for the command", &error).into())

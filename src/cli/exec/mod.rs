@@ -29,6 +29,7 @@ use crate::daemon::{
 };
 use crate::kind::Role;
 use crate::limits::{DAEMON_END_WAIT, MOUNT_DIRS_MAX};
+use crate::names::Shown;
 use crate::store::Durability;
 use crate::store::sqlite::is_held;
 
@@ -114,7 +115,7 @@ fn expect_in_sight(place: &Path) -> Result<(), Stop> {
     let Some(mount) = daemon::mounted_around(place).filter(|mount| mount.is_workfs()) else {
         return Ok(());
     };
-    let (place, mount) = (place.display(), mount.dir.display());
+    let (place, mount) = (place.shown(), mount.dir.shown());
     let reason =
         format!("no directory to mount on can be made in {place}: it lies in the mount {mount}");
     Err(Stop::failed(Exit::Usage, reason, "set TMPDIR to a directory outside of mounts of workfs"))
@@ -184,7 +185,7 @@ impl OwnDir {
                 Err(error) => return Err(no_place(&dir, &error)),
             }
         }
-        let reason = format!("{} is full of directories of ours", base.display());
+        let reason = format!("{} is full of directories of ours", base.shown());
         Err(Stop::failed(Exit::Busy, reason, "remove `workfs-*` there that nobody uses"))
     }
 }
@@ -198,7 +199,7 @@ impl Drop for OwnDir {
 
 fn no_place(dir: &Path, error: &std::io::Error) -> Stop {
     let remedy = "set TMPDIR to a directory in which you may make one";
-    let failure = Failure::io(format!("a directory to mount on: {}", dir.display()), error);
+    let failure = Failure::io(format!("a directory to mount on: {}", dir.shown()), error);
     Failure { remedy: remedy.to_owned(), ..failure }.into()
 }
 

@@ -13,6 +13,7 @@ use super::{Mounts, Row};
 use crate::daemon::failure::{Cause, Failure};
 use crate::daemon::point;
 use crate::daemon::wire::UnmountAsk;
+use crate::names::Shown;
 
 impl Mounts {
     /// Unmounts a directory; says whether it was the last mount.
@@ -23,7 +24,7 @@ impl Mounts {
         let _alone = self.one_at_a_time.lock();
         let dir = Path::new(&ask.dir);
         let (mount, _) = self.find(dir).ok_or_else(|| {
-            let reason = format!("{} is no mount of this store's daemon", dir.display());
+            let reason = format!("{} is no mount of this store's daemon", dir.shown());
             Failure::new(Cause::Absent, reason, "`workfs ps` tells what is mounted")
         })?;
         let removed = match ask.lazy {

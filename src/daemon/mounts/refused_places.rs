@@ -9,22 +9,23 @@ use super::Mounts;
 use crate::daemon::failure::{Cause, Failure};
 use crate::daemon::options::{self, OwnOptions};
 use crate::daemon::paths::{answered, device_of};
+use crate::names::Shown;
 
 impl Mounts {
     /// Places that the daemon would wait for itself in, and levels it was not started with.
     pub(super) fn refuse_place(&self, dir: &Path, own: &OwnOptions) -> Result<(), Failure> {
         let refuse = |cause, reason: String, remedy: &str| Err(Failure::new(cause, reason, remedy));
         if !dir.is_absolute() || dir.components().any(|part| part == Component::ParentDir) {
-            let reason = format!("{} is not absolute, or has `..`", dir.display());
+            let reason = format!("{} is not absolute, or has `..`", dir.shown());
             return refuse(Cause::Usage, reason, "name it from the root");
         }
         if self.paths.store().starts_with(dir) {
-            let store = self.paths.store().display();
-            let reason = format!("{} contains the store {store}", dir.display());
+            let store = self.paths.store().shown();
+            let reason = format!("{} contains the store {store}", dir.shown());
             return refuse(Cause::Usage, reason, "mount elsewhere: the mount would hide its store");
         }
         if let Some(outer) = self.dir_around(dir).filter(|outer| outer != dir) {
-            let reason = format!("{} lies inside the mount {}", dir.display(), outer.display());
+            let reason = format!("{} lies inside the mount {}", dir.shown(), outer.shown());
             return refuse(Cause::Usage, reason, "mount outside of the store's other mounts");
         }
         if own.sync.is_some_and(|sync| sync != self.sync) {

@@ -20,6 +20,7 @@ use super::super::socket::{self, End, Peer};
 use super::super::spare;
 use super::super::wire::{Answer, MountAsk};
 use super::{Served, Shared};
+use crate::names::Shown;
 
 /// Mounts, and goes on as long as the client holds what was mounted.
 ///
@@ -113,7 +114,7 @@ fn hold(shared: &Shared, mount: &Mount, ended: OwnedFd, lines: &mut Lines) -> io
             Ok(End::Watched) => return lines.send(&Answer::Ended),
             Ok(End::Client) if stopping || shared.stopping.load(Ordering::SeqCst) => continue,
             Ok(End::Client) => {
-                tracing::info!(dir = %mount.dir().display(), "whoever held this mount is gone");
+                tracing::info!(dir = %mount.dir().shown(), "whoever held this mount is gone");
             }
             Err(_) => {}
         }
@@ -148,7 +149,7 @@ fn leave(shared: &Shared, mount: &Mount, then: impl FnOnce() -> io::Result<()>) 
     if let Err(error) = tried
         && mount.lies_here()
     {
-        tracing::warn!(dir = %mount.dir().display(), %error, "cannot detach yet");
+        tracing::warn!(dir = %mount.dir().shown(), %error, "cannot detach yet");
         while !shared.stopping.load(Ordering::SeqCst) && shared.mounts.leave(mount).is_err() {
             std::thread::sleep(AGAIN_AFTER);
         }

@@ -21,7 +21,7 @@ use serde::{Deserialize, Serialize};
 use crate::config::{CONFIG_KEY, Config};
 use crate::engine::read_plain;
 use crate::limits::CHUNK_BYTES;
-use crate::names::{FileName, ShownPath, TreePath, printable};
+use crate::names::{FileName, Shown, ShownPath, TreePath, printable};
 use crate::numbers::Ino;
 use crate::store::{Class, Node, NodeType, Read, Readers, StoreError, or_too_long};
 use crate::units::counted;
@@ -137,7 +137,7 @@ pub fn export(
             Broken::Store(error) => return error.into(),
         };
         let remedy = "what was written until then is there, incomplete";
-        let failure = Failure::of_file(args.to.display(), &error, remedy);
+        let failure = Failure::of_file(args.to.shown(), &error, remedy);
         if failure.exit != Exit::NoSpace {
             return failure;
         }
@@ -155,7 +155,7 @@ pub fn export(
         let target = target(args)?;
         let report = ExportReport {
             from: part.show(&from),
-            to: args.to.display().to_string(),
+            to: args.to.to_string_lossy().into_owned(),
             ..ExportReport::default()
         };
         let root = rustix::process::geteuid().is_root();

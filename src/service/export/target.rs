@@ -14,10 +14,11 @@ use rustix::io::Errno;
 use workfs_mount::device_number;
 
 use super::super::{Exit, ExportArgs, Failure};
+use crate::names::Shown;
 
 /// The target: made, its owner's alone, or there and empty.
 pub(super) fn target(args: &ExportArgs) -> Result<OwnedFd, Failure> {
-    let shown = &args.to.display();
+    let shown = &args.to.shown();
     let unusable = |error: std::io::Error, remedy: &str| {
         let failure = Failure::of_file(shown, &error, remedy);
         if failure.exit == Exit::Busy { failure } else { Failure { exit: Exit::Usage, ..failure } }

@@ -53,7 +53,7 @@ pub(super) fn import(
     service.engine.run(caller.context(), MayPut { to: to.clone() })?;
     let source = Source::open(&args.from)?;
     let mut report = ImportReport {
-        from: args.from.display().to_string(),
+        from: args.from.to_string_lossy().into_owned(),
         to: caller.part.show(&to),
         ..ImportReport::default()
     };

@@ -17,7 +17,7 @@ use rustix::fs::{
 };
 use rustix::io::Errno;
 
-use crate::names::{FileName, TreePath};
+use crate::names::{FileName, Shown, TreePath};
 use crate::numbers::UnixNanos;
 use crate::store::sqlite::is_of_store;
 use crate::store::{Identity, wants_descriptors};
@@ -90,7 +90,7 @@ impl Source {
     /// Opens the directory `from`.
     pub fn open(from: &Path) -> Result<Source, Failure> {
         let wrong = |errno: Errno| {
-            Failure::of_file(from.display(), &errno.into(), "name a directory that can be read")
+            Failure::of_file(from.shown(), &errno.into(), "name a directory that can be read")
         };
         // The directory itself may be named through a link; nothing in it may.
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
@@ -108,7 +108,7 @@ impl Source {
     fn why(&self, error: impl Into<std::io::Error>) -> String {
         let error = error.into();
         if wants_descriptors(&error) {
-            self.lacking.get_or_init(|| Failure::of_file(self.from.display(), &error, ""));
+            self.lacking.get_or_init(|| Failure::of_file(self.from.shown(), &error, ""));
         }
         error.to_string()
     }

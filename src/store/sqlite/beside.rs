@@ -12,6 +12,7 @@ use std::sync::Once;
 use rusqlite::ffi;
 
 use super::lock::beside;
+use crate::names::Shown;
 use crate::store::{Result, StoreError};
 
 /// What it opens, beside the store.
@@ -28,7 +29,7 @@ pub(super) fn expect_files(path: &Path) -> Result<()> {
         None => Ok(()),
         Some(other) => {
             let what = "is no file of a store, but a link, a pipe or the like: move it away";
-            Err(StoreError::Failed(format!("{} {what}", other.display())))
+            Err(StoreError::Failed(format!("{} {what}", other.shown())))
         }
     }
 }

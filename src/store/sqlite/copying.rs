@@ -14,13 +14,14 @@ use rustix::fs::{AtFlags, CWD, StatxFlags, statx};
 
 use super::beside::never_wait;
 use super::{fail, owners_alone, reading};
+use crate::names::Shown;
 use crate::store::{Identity, Result, StoreError, open_own};
 
 /// Opens the copy. SQLite opens, locks and closes what others may have, and the shared index
 /// of its log, under a lock of the whole process, which each commit takes, too: on a file system that does not
 /// answer a copy would hold up all. So it has none of that.
 pub(super) fn open((target, made): (&Path, Identity)) -> Result<Connection> {
-    let failed = |error| StoreError::of_writing(&target.display().to_string(), &error);
+    let failed = |error| StoreError::of_writing(&target.shown(), &error);
     let own = own(target, made).map_err(failed)?;
     let path = without_links(target).map_err(failed)?;
     never_wait();

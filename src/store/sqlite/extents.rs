@@ -38,6 +38,7 @@ use self::flushes::{Doubts, LogFlushes, Written};
 use super::lock::{beside, give_to_owner};
 use super::{cause, fail};
 use crate::limits::CHUNK_BYTES;
+use crate::names::Shown;
 use crate::store::{Identity, Result, StoreError, open_own};
 
 /// What the file's name has more than the store's.
@@ -262,14 +263,14 @@ impl Extents {
     /// If it is not there.
     pub fn read(&self, at: u64) -> Result<Vec<u8>> {
         let Some(file) = self.file.get() else {
-            let missing = || format!("{} is missing", self.path.display());
+            let missing = || format!("{} is missing", self.path.shown());
             return Err(StoreError::Impossible(self.unusable.clone().unwrap_or_else(missing)));
         };
         let mut chunk = vec![0; CHUNK_BYTES];
         match file.read_exact_at(&mut chunk, at) {
             Ok(()) => Ok(chunk),
             Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => Err(lost()),
-            Err(error) => Err(StoreError::Failed(format!("{}: {error}", self.path.display()))),
+            Err(error) => Err(StoreError::Failed(format!("{}: {error}", self.path.shown()))),
         }
     }
 
@@ -349,7 +350,7 @@ impl Extents {
 }
 
 fn failed(path: &Path, what: &str, error: &io::Error) -> StoreError {
-    let what = format!("{what} {}", path.display());
+    let what = format!("{what} {}", path.shown());
     match (StoreError::of_writing(&what, error), error.raw_os_error()) {
         (said, Some(libc::EROFS | libc::EPERM | libc::EACCES)) => said,
         // The disk failed: it is no matter of what may be written.
@@ -397,7 +398,7 @@ fn find(store: &Path, path: &Path, sql: &Connection, write: bool) -> Result<Foun
     let key: String = key.map_err(fail)?;
     let end = end_of_named(sql)?;
     let none = |key| Found { key, end, reach: NO_END, file: None };
-    let (shown, is_needed) = (path.display(), end > FIRST);
+    let (shown, is_needed) = (path.shown(), end > FIRST);
     // Whatever leads to it: by the key it is known. A pipe that somebody put there is not waited for.
     let mut options = File::options();
     let options = options.read(true).write(write).custom_flags(libc::O_NONBLOCK);
@@ -439,7 +440,7 @@ fn find(store: &Path, path: &Path, sql: &Connection, write: bool) -> Result<Foun
     }
     if !is_read || !of_store {
         let way = if is_needed { "bring the one that was with it" } else { "move it away" };
-        let store = store.display();
+        let store = store.shown();
         let what = format!("{shown} is another store's, or of another time than {store}: {way}");
         return Err(StoreError::Impossible(what));
     }

@@ -12,6 +12,7 @@ use std::path::Path;
 
 use super::lock::beside;
 use super::schema::APPLICATION_ID;
+use crate::names::Shown;
 use crate::store::{Result, StoreError};
 
 /// How each file of SQLite begins.
@@ -34,7 +35,7 @@ const FORM_MAX: i64 = 4;
 /// A file that is none, or of another program, or whose head is damaged: SQLite takes one that only a later
 /// version of it could write for one that may not be written here.
 pub fn refuse_other(path: &Path) -> Result<()> {
-    let other = || StoreError::NotAStore(path.display().to_string());
+    let other = || StoreError::NotAStore(path.shown());
     let Ok(meta) = std::fs::metadata(path) else { return Ok(()) };
     if !meta.is_file() {
         return Err(other());

@@ -14,6 +14,7 @@ use rustix::fs::{FlockOperation, flock};
 
 use super::extents::ENDING;
 use super::room::MainFile;
+use crate::names::Shown;
 use crate::store::{Identity, Result, StoreError, is_full, open_itself, open_own};
 
 /// What a store's file is locked for.
@@ -158,12 +159,12 @@ impl Lock {
         let mut options = File::options();
         options.read(true).write(true).create(true).truncate(false);
         let failed = |what: &str, error: std::io::Error| {
-            StoreError::of_writing(&format!("{what} {}", lock.display()), &error)
+            StoreError::of_writing(&format!("{what} {}", lock.shown()), &error)
         };
         let is_first = !lock.exists();
         let mut file = open_own(&mut options, &lock).map_err(|error| failed("opening", error))?;
         if flock(&file, FlockOperation::NonBlockingLockExclusive).is_err() {
-            let path = path.display().to_string();
+            let path = path.shown();
             // Those who only read share it; what else there was has left its number behind.
             return match flock(&file, FlockOperation::NonBlockingLockShared) {
                 Ok(()) => Err(StoreError::BeingRead { path }),
@@ -201,13 +202,13 @@ impl Lock {
             Ok(file) => file,
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
             Err(error) => {
-                let lock = lock.display();
+                let lock = lock.shown();
                 let what = format!("whether somebody writes it cannot be told: {lock}: {error}");
                 return Err(StoreError::Unreadable(what));
             }
         };
         if flock(&file, FlockOperation::NonBlockingLockShared).is_err() {
-            let (path, pid) = (path.display().to_string(), holder(&mut file));
+            let (path, pid) = (path.shown(), holder(&mut file));
             return Err(StoreError::Held { path, pid });
         }
         Ok(Some(Lock(Arc::new(file))))
@@ -239,7 +240,7 @@ pub fn lock_main(path: &Path, main: &MainFile, use_it: Use) -> Result<Lock> {
     if flock(&**main, operation).is_ok() {
         return Ok(Lock(Arc::clone(main)));
     }
-    let (path, pid) = (path.display().to_string(), locker(main).unwrap_or(0));
+    let (path, pid) = (path.shown(), locker(main).unwrap_or(0));
     Err(StoreError::HeldElsewhere { path, pid })
 }
 
@@ -307,9 +308,7 @@ pub fn refuse_network(path: &Path) -> Result<()> {
     let Ok(stat) = rustix::fs::statfs(parent) else { return Ok(()) };
     let magic = stat.f_type as u64 & 0xffff_ffff;
     match NETWORK.iter().find(|(known, _)| *known == magic) {
-        Some((_, fs)) => {
-            Err(StoreError::Network { path: path.display().to_string(), fs: (*fs).to_owned() })
-        }
+        Some((_, fs)) => Err(StoreError::Network { path: path.shown(), fs: (*fs).to_owned() }),
         None => Ok(()),
     }
 }

@@ -72,6 +72,7 @@ pub use writer::SqliteWriter;
 use super::error::lacks_descriptors;
 use super::{Identity, Read, Readers, Result, StoreError, is_full};
 use crate::limits::TOLD_EVERY;
+use crate::names::Shown;
 use crate::numbers::Ino;
 
 /// A connection to the store: reads, and inside [`Writer::transaction`] writes.
@@ -173,7 +174,7 @@ fn cause(sql: &Connection, error: rusqlite::Error) -> StoreError {
 /// The same, naming the file that is no store.
 fn named(error: StoreError, path: &Path) -> StoreError {
     match error {
-        StoreError::NotAStore(_) => StoreError::NotAStore(path.display().to_string()),
+        StoreError::NotAStore(_) => StoreError::NotAStore(path.shown()),
         other => other,
     }
 }
@@ -203,7 +204,7 @@ impl Sqlite {
     /// Held by another process, newer, not a store, on a network file system, or not writable.
     pub fn open(path: &Path) -> Result<(Sqlite, SqliteWriter)> {
         let io = |what: &str, error: std::io::Error| {
-            StoreError::of_writing(&format!("{what} {}", path.display()), &error)
+            StoreError::of_writing(&format!("{what} {}", path.shown()), &error)
         };
         if let Some(parent) = path.parent().filter(|p| !p.as_os_str().is_empty() && !p.exists()) {
             use std::os::unix::fs::DirBuilderExt;
@@ -245,12 +246,12 @@ impl Sqlite {
     /// What is to be opened by whoever has the lock beside the store.
     fn open_held(path: &Path) -> Result<(lock::Lock, Arc<Extents>, SqliteWriter)> {
         let io = |what: &str, error: std::io::Error| {
-            StoreError::of_writing(&format!("{what} {}", path.display()), &error)
+            StoreError::of_writing(&format!("{what} {}", path.shown()), &error)
         };
         let main = room::open_main(path).map_err(|e| io("opening", e))?;
         let main_lock = lock::lock_main(path, &main, lock::Use::Write)?;
         let sql = connect(path, true).map_err(|error| named(error, path))?;
-        let shown = path.display().to_string();
+        let shown = path.shown();
         schema::migrate(&sql, &shown).map_err(|error| named(error, path))?;
         // Not before it is known to be a store: another program's file stays as it is.
         // Not by its name, which may be another's by then.
@@ -278,7 +279,7 @@ impl Sqlite {
     /// Fails where another file has the store's name by now: a connection would be to that one, whose log
     /// it might take away.
     fn expect_in_place(&self) -> Result<()> {
-        let shown = self.path.display();
+        let shown = self.path.shown();
         match self.identity().map(|own| own.has_name(&self.path)) {
             Ok(true) => Ok(()),
             Ok(false) => {

@@ -23,6 +23,7 @@ use super::extents::Extents;
 use super::lock::{self, Lock, beside};
 use super::pool::Pool;
 use super::{Conn, Sqlite, configure, fail, named, refuse_other, schema};
+use crate::names::Shown;
 use crate::store::{Durability, Read, Result, StoreError, Txn, Writer, open_itself, or_too_long};
 
 /// SQLite's file system without locks: ours holds for the whole store.
@@ -37,7 +38,7 @@ pub fn write_protection(path: &Path) -> Option<String> {
     }
     let told = |file: &Path, error: std::io::Error| {
         let is_missing = error.kind() == std::io::ErrorKind::NotFound;
-        (!is_missing).then(|| format!("{}: {error}", file.display()))
+        (!is_missing).then(|| format!("{}: {error}", file.shown()))
     };
     let refused = |file: &Path| {
         let asked = accessat(CWD, file, Access::WRITE_OK, AtFlags::EACCESS);
@@ -74,14 +75,14 @@ impl Sqlite {
         lock::refuse_network(path)?;
         let lock = Lock::share(path)?;
         if std::fs::metadata(beside(path, "-journal")).is_ok_and(|journal| journal.len() > 0) {
-            let what = format!("{} was being made when that was broken off", path.display());
+            let what = format!("{} was being made when that was broken off", path.shown());
             return Err(StoreError::ReadOnly(what));
         }
         let main = File::options().read(true).custom_flags(libc::O_NONBLOCK).open(path);
         let main = main.map_err(|error| cannot(path, error))?;
         let main_lock = lock::lock_main(path, &main.into(), lock::Use::Read)?;
         let sql = connect(path).map_err(|error| named(error, path))?;
-        let shown = path.display().to_string();
+        let shown = path.shown();
         schema::check(&sql, &shown).map_err(|error| named(error, path))?;
         let extents = Extents::open(path, &sql, None)?;
         let connection = Conn::new(sql, &extents);
@@ -98,7 +99,7 @@ impl Sqlite {
 }
 
 fn cannot(what: &Path, error: std::io::Error) -> StoreError {
-    let what = format!("opening {}", what.display());
+    let what = format!("opening {}", what.shown());
     match StoreError::of_writing(&what, &error) {
         lacking @ StoreError::NoDescriptors(_) => lacking,
         _ => StoreError::Unreadable(format!("{what}: {error}")),

@@ -16,6 +16,7 @@ use super::places::Places;
 use super::read_mark::ReadMark;
 use super::room::MainFile;
 use super::{BUSY_PATIENCE, Conn, fail};
+use crate::names::Shown;
 use crate::store::{Durability, Read, Result, StoreError, Txn, Writer, open_itself};
 
 /// Bytes of the log that are written once more at a time.
@@ -164,7 +165,7 @@ impl SqliteWriter {
         extents.write_anew(&self.connection.sql)?;
         if extents.is_log_doubtful() {
             write_once_more(&self.wal_path).map_err(|error| {
-                StoreError::Failed(format!("writing {} anew: {error}", self.wal_path.display()))
+                StoreError::Failed(format!("writing {} anew: {error}", self.wal_path.shown()))
             })?;
             extents.trust_log(of_log);
         }
