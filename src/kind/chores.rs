@@ -109,7 +109,12 @@ impl Kind {
     /// To whom a content hands over; the error is the name, where it is no agent's.
     #[must_use]
     pub fn next_agent(&self, content: &Value) -> Option<Result<AgentName, String>> {
-        let named = self.chores.handoff.as_ref()?.agent.text(content)?;
+        let agent = &self.chores.handoff.as_ref()?.agent;
+        let Some(named) = agent.text(content) else {
+            // Without quotes a number names nobody, and is hardly there to name nobody.
+            let number = agent.values(content).find(|(_, value)| value.is_number())?.1;
+            return Some(Err(number.to_string()));
+        };
         Some(AgentName::new(named).map_err(|_| named.to_owned()))
     }
 
@@ -239,6 +244,7 @@ mod tests {
         let next = |name: Value| task.next_agent(&json!({"result": {"next_agent": name}}));
         assert_eq!(next(json!("ann")).unwrap().unwrap().as_str(), "ann");
         assert_eq!(next(json!("a/b")), Some(Err("a/b".to_owned())));
+        assert_eq!(next(json!(7)), Some(Err("7".to_owned())));
         assert_eq!((next(json!(null)), next(json!(" "))), (None, None));
     }
 }

@@ -8,6 +8,7 @@ use super::load::Wrong;
 use super::load_commands::commands_can_work;
 use super::load_written::{fields_are_apart, handed_on_is_apart, written_is_taken};
 use super::state::Statuses;
+use super::unmet::{follow_ups_are_whole, names_are_texts};
 use super::yaml::{line, unknown};
 use super::{Kind, Role, json};
 use crate::names::{WHY, expect_not_computed};
@@ -31,12 +32,14 @@ pub(super) fn taken_now(form: &KindForm, kind: &Kind) -> Result<(), Wrong> {
     fields_are_apart(form, kind)?;
     handed_on_is_apart(form)?;
     done_is_known(form, kind)?;
-    written_is_taken(form, kind)
+    written_is_taken(form, kind)?;
+    names_are_texts(form, &kind.schema)?;
+    follow_ups_are_whole(form, kind)
 }
 
 /// Fails where an object of the schema has a key twice: the last one counts, and what the first says of a
 /// field would go without a word.
-pub(super) fn keys_stand_once(schema: &str) -> Result<(), Wrong> {
+pub(crate) fn keys_stand_once(schema: &str) -> Result<(), Wrong> {
     json::read(schema.as_bytes()).map_err(|error| {
         let line = u32::try_from(error.line()).ok().filter(|line| *line > 0);
         (line, error.to_string())

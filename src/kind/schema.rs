@@ -5,17 +5,18 @@
 
 use jsonschema::error::{TypeKind, ValidationErrorKind};
 use jsonschema::{Draft, JsonType, PatternOptions, ValidationError, Validator};
-use serde_json::{Map, Value};
+use serde_json::Value;
 
 use super::error::Fault;
 use super::examples::{Takes, dates, takes};
 use super::metered::{Counting, Meter, Unjudged};
 use super::nearest::nearest;
 use super::reach::Reach;
+use super::schema_fields::Fields;
+use super::schema_place::{broken_reference, line_at};
 use super::schema_so_far::{is_mended_by_more, relaxed};
-use super::yaml::unknown;
 use crate::limits::{EXPLAIN_STEPS_MAX, JUDGE_SO_FAR_STEPS_MAX, JUDGE_STEPS_MAX};
-use crate::names::printable_start;
+use crate::names::{printable, printable_start};
 use crate::refusal::Rule;
 
 /// Longest value that a message quotes, in characters.
@@ -33,7 +34,7 @@ pub(crate) struct Schema {
     so_far: Validator<Counting>,
     pub(super) source: Value,
     reach: Reach,
-    fields: Fields,
+    pub(super) fields: Fields,
 }
 
 /// What is told of a schema that names another draft than the one by which all are judged.
@@ -50,15 +51,6 @@ pub(crate) fn other_draft(text: &str) -> Option<String> {
     ))
 }
 
-/// How far a path that a definition names is looked for in its kind's schema.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Fields {
-    /// Its first key.
-    First,
-    /// All of its keys.
-    Whole,
-}
-
 impl Schema {
     /// Compiles `text`. The error is the line, where known, and the reason.
     pub(crate) fn compile(text: &str) -> Result<Schema, (Option<u32>, String)> {
@@ -72,9 +64,16 @@ impl Schema {
         let relaxed = Value::Object(relaxed(top));
         let build = |schema: &Value| {
             build(schema).map_err(|error| {
-                let place = error.instance_path().as_str();
-                let place = if place.is_empty() { "" } else { &format!("at `{place}`: ") };
-                (None, format!("not a JSON Schema 2020-12: {place}{error}"))
+                let pointer = match error.instance_path().as_str() {
+                    "" => broken_reference(schema, &error.to_string()).unwrap_or_default(),
+                    pointer => pointer.to_owned(),
+                };
+                let place = match &pointer[..] {
+                    "" => String::new(),
+                    pointer => format!("at `{}`: ", printable(pointer.as_bytes())),
+                };
+                let line = line_at(text, &pointer);
+                (line, format!("not a JSON Schema 2020-12: {place}{error}"))
             })
         };
         let whole = build(&source)?;
@@ -82,48 +81,6 @@ impl Schema {
         let so_far = build(&relaxed).or_else(|_| build(&Value::Bool(true)))?;
         let reach = Reach::of(&source).max(Reach::of(&relaxed));
         Ok(Schema { whole, so_far, source, reach, fields: Fields::Whole })
-    }
-
-    /// With another measure for [`Schema::expect_field`].
-    pub(super) fn looking_for(self, fields: Fields) -> Self {
-        Schema { fields, ..self }
-    }
-
-    /// Fails unless it has the field at this way, as far as it says which fields there are.
-    ///
-    /// # Errors
-    /// What it has there, in words.
-    pub(super) fn expect_field(&self, way: &[String]) -> Result<(), String> {
-        let mut at = &self.source;
-        let keys = match self.fields {
-            Fields::First => 1,
-            Fields::Whole => way.len(),
-        };
-        for (nth, key) in way.iter().enumerate().take(keys) {
-            let is_top = nth == 0;
-            if !is_top && takes_no_mapping(at) {
-                let (field, above) = (way.join("."), way[..nth].join("."));
-                return Err(format!("`{field}`: the schema takes no mapping as `{above}`"));
-            }
-            let known = at.get("properties").and_then(Value::as_object);
-            match known.and_then(|known| known.get(key)) {
-                Some(field) => at = field,
-                None if !is_top && (known.is_none() || says_more(at)) => break,
-                None => {
-                    let name =
-                        |key: &String| [&way[..nth], std::slice::from_ref(key)].concat().join(".");
-                    let known = known.into_iter().flat_map(Map::keys);
-                    return Err(unknown("field", &name(key), &known.map(name).collect::<Vec<_>>()));
-                }
-            }
-        }
-        Ok(())
-    }
-
-    /// The values that a top-level field may have, if the schema lists them.
-    pub(super) fn enumeration(&self, field: &str) -> Option<Vec<&str>> {
-        let listed = self.source.get("properties")?.get(field)?.get("enum")?.as_array()?;
-        Some(listed.iter().filter_map(Value::as_str).collect())
     }
 
     pub(crate) fn judge(&self, value: &Value) -> Result<(), Fault> {
@@ -281,33 +238,6 @@ fn without_thread() -> Fault {
     }
 }
 
-/// Whether a field of this schema has no fields.
-fn takes_no_mapping(schema: &Value) -> bool {
-    let types = schema.get("type").map(|types| match types.as_array() {
-        Some(types) => types.iter().all(|one| one != "object"),
-        None => types != "object",
-    });
-    let values = schema.get("enum").and_then(Value::as_array);
-    types == Some(true) || values.is_some_and(|values| !values.iter().any(Value::is_object))
-}
-
-/// Whether fields may be named elsewhere than in its `properties`.
-fn says_more(schema: &Value) -> bool {
-    const ELSEWHERE: [&str; 8] = [
-        "$ref",
-        "$dynamicRef",
-        "allOf",
-        "anyOf",
-        "oneOf",
-        "if",
-        "dependentSchemas",
-        "patternProperties",
-    ];
-    let others = ["additionalProperties", "unevaluatedProperties"];
-    ELSEWHERE.iter().any(|key| schema.get(key).is_some())
-        || others.iter().any(|key| schema.get(key).is_some_and(|others| *others != false))
-}
-
 /// The field that a pointer names, as people write it: `` `context.dependencies[2]` ``.
 fn field_name(pointer: &str) -> String {
     if pointer.is_empty() {
@@ -333,7 +263,7 @@ fn shortened(text: &str) -> String {
     if short.len() < text.len() {
         short.push('…');
     }
-    crate::names::printable(short.as_bytes())
+    printable(short.as_bytes())
 }
 
 /// A message, or its beginning.

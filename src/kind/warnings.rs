@@ -20,7 +20,11 @@ impl Kind {
         let found = [self.no_claim(), self.no_end(), self.nothing_is_done()];
         let told = |(line, reason)| KindError { file: self.file.clone(), line, reason };
         let found = found.into_iter().flatten().chain(self.idle_retries());
-        let found = found.chain(self.idle_commands()).chain(self.idle_leases()).map(told);
+        let found = found.chain(self.idle_commands()).chain(self.idle_leases());
+        let form: Option<KindForm> = yaml::read(&self.source.definition).ok();
+        let found = found.chain(form.iter().flat_map(|form| self.ends_unmet(form)));
+        let homeless = self.homeless_statuses().map(|why| (self.source.line_of("states"), why));
+        let found = found.chain(homeless).map(told);
         let draft = other_draft(&self.source.schema).map(|reason| KindError {
             file: self.schema_name.clone(),
             line: None,

@@ -338,13 +338,17 @@ fn entries(report: &mut DoctorReport, service: &Service) {
     }
 }
 
-/// Whether the layout that is kept would be taken today.
+/// Whether the layout that is kept would be taken today, and what in it is hardly meant.
 fn kept_layout(report: &mut DoctorReport, service: &Service) {
     let kept = crate::store::read(&**service.engine.readers(), |read| read.meta(CONFIG_KEY));
     if let Some(why) = Config::would_be_refused(kept.unwrap_or_default().as_deref()) {
         let found = format!("a former version took it, and none takes it any more: {why}");
         let remedy = "set a layout without it, once no records lie in what it would not take: `workfs init --layout FILE`";
         report.warn("configuration", found, remedy);
+    }
+    for warning in service.engine.config().warnings() {
+        let remedy = "mend it in the layout, and set that again: `workfs init --layout FILE`";
+        report.warn("configuration", format!("hardly meant: {warning}"), remedy);
     }
 }
 

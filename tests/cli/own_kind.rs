@@ -193,6 +193,101 @@ fn what_a_kind_hardly_means_init_warns_of() {
     assert_eq!(fixture.workfs(&init).success().stderr, "");
 }
 
+// P8.2
+#[test]
+fn what_can_hardly_go_on_by_the_clock_init_and_doctor_warn_of() {
+    let fixture = Setup::default().prepare();
+    let taken = "{ dirs: ['by/{owner}'], status: [taken, lost],
+    lease: { ttl: 4h, on_expiry: open },
+    retries: { attempts: 3, first: 1m, longest: 1h, exhausted: shut } }";
+    let kind = KIND.replace("{ dirs: ['by/{owner}'], status: [taken, lost] }", taken);
+    let (kind, schema) =
+        (kind.replace("[taken, lost]", "[taken]"), SCHEMA.replace("\"lost\"", "\"lost\", \"odd\""));
+    fs::write(fixture.outside("errand.kind.yaml"), &kind).unwrap();
+    fs::write(fixture.outside("errand.v1.json"), schema).unwrap();
+    let layout = fixture.outside("layout.yaml");
+    fs::write(&layout, "kinds: [{ file: errand.kind.yaml }]\nworkspaces: []\n").unwrap();
+    let init = ["init", "--layout", layout.to_str().unwrap()];
+    let told = fixture.workfs(&init).success().stderr;
+    let spent = "errand.kind.yaml:9: `exhausted: shut` leads where `note` is required";
+    let odd = "errand.kind.yaml:5: no state takes the status `lost`, `odd`";
+    assert!(told.contains(spent) && told.contains(odd), "{told}");
+    let seen = fixture.workfs(&["doctor"]).said();
+    assert!(seen.contains("leads where `note` is required"), "{seen}");
+    assert!(seen.contains("no state takes the status `lost`, `odd`"), "{seen}");
+    // Where it is asked for before, all of it can happen.
+    let asks = kind.replace("initial: true", "initial: true, requires: [note]");
+    fs::write(fixture.outside("errand.kind.yaml"), asks).unwrap();
+    let told = fixture.workfs(&init).success().stderr;
+    assert!(!told.contains("exhausted"), "{told}");
+}
+
+// P8.2
+#[test]
+fn what_can_never_work_in_a_layout_is_refused_with_its_place() {
+    let fixture = Setup::default().prepare();
+    let layout = fixture.outside("layout.yaml");
+    let init = ["init", "--layout", layout.to_str().unwrap()];
+    let strict = "kinds: [{ file: errand.kind.yaml }]\nworkspaces:\n- path: w\n  kind: errand\n  strict: true\n";
+    let plain = "kinds: [{ file: errand.kind.yaml }]\nworkspaces: [{ path: w, kind: errand }]\n";
+    let check = "workspaces: []\nschemas: [{ name: odd, file: odd.json }]\n";
+    let hands_over = "strict: [note]\nchores: { handoff: { state: shut, agent: trouble.next, previous: trouble.of } }\n";
+    let handoff = format!("{KIND}{hands_over}");
+    let never = handoff.replace("initial: true", "initial: true, requires: [note]");
+    let number = SCHEMA.replace("[\"string\", \"null\"]", "\"integer\"");
+    let nowhere = SCHEMA.replace("{\"type\": \"object\"}", "{\"$ref\": \"#/$defs/none\"}");
+    fs::write(fixture.outside("odd.json"), "{\n \"type\": \"object\",\n \"type\": \"array\" }")
+        .unwrap();
+    let cases = [
+        (plain, KIND, &number, "errand.kind.yaml: the schema takes no text as `who`", 4),
+        (
+            plain,
+            &never,
+            &SCHEMA.to_owned(),
+            "`handoff` can never make a record: `open` requires `note`",
+            14,
+        ),
+        (
+            strict,
+            &handoff,
+            &SCHEMA.to_owned(),
+            "layout.yaml: `handoff` of `errand` can never make a record here",
+            3,
+        ),
+        (
+            plain,
+            KIND,
+            &nowhere,
+            "errand.v1.json: not a JSON Schema 2020-12: at `/properties/trouble/$ref`",
+            3,
+        ),
+        (
+            check,
+            KIND,
+            &SCHEMA.to_owned(),
+            "the schema `odd`: odd.json:3: the key `type` is there twice",
+            2,
+        ),
+    ];
+    for (text, kind, schema, said, line) in cases {
+        fs::write(&layout, text).unwrap();
+        fs::write(fixture.outside("errand.kind.yaml"), kind).unwrap();
+        fs::write(fixture.outside("errand.v1.json"), schema).unwrap();
+        let ran = fixture.workfs(&init).failure();
+        assert!(ran.code == 2 && ran.stderr.contains(said), "{said}: {ran}");
+        assert!(ran.stderr.contains(&format!("(line {line})")), "{said}: {ran}");
+    }
+    // The ways out.
+    let off = format!("{strict}  chores: {{ handoff: false }}\n");
+    let copies = handoff.replace("trouble.of }", "trouble.of, copy: { note: note } }");
+    for (text, kind) in [(off.as_str(), handoff.as_str()), (strict, &copies)] {
+        fs::write(&layout, text).unwrap();
+        fs::write(fixture.outside("errand.kind.yaml"), kind).unwrap();
+        fs::write(fixture.outside("errand.v1.json"), SCHEMA).unwrap();
+        fixture.workfs(&[&init[..], &["--dry-run"]].concat()).success();
+    }
+}
+
 // P9.9
 #[test]
 fn whatever_gives_an_owner_is_a_claim_for_every_way_to_claim() {

@@ -6,12 +6,13 @@ use std::sync::Arc;
 use serde::Deserialize;
 use serde_saphyr::Spanned;
 
+use super::super::Given;
 use super::super::form::Wrong;
 use super::check::{Check, SCHEMAS, Syntax};
 use super::{FileRules, Keep, LockRule, Retention};
 use crate::config::path_glob::FileGlob;
-use crate::kind::Schema;
 use crate::kind::yaml::{line, unknown};
+use crate::kind::{Schema, keys_stand_once, where_and_why};
 use crate::record::{double_quoted, word_or_quoted};
 use crate::units;
 
@@ -81,7 +82,7 @@ pub type Load<'l> = &'l dyn Fn(&str) -> Result<String, String>;
 
 impl FilesForm {
     /// The rules that it says; `load` reads the files of schemas.
-    pub fn rules(self, load: Load<'_>) -> Result<FileRules, Wrong> {
+    pub fn rules(self, (load, given): (Load<'_>, Given)) -> Result<FileRules, Wrong> {
         let lists = [self.checks.len(), self.schemas.len(), self.locks.len()];
         let longest = lists.into_iter().chain(self.files.as_ref().map(Vec::len)).max();
         if longest > Some(RULES_MAX) {
@@ -94,7 +95,7 @@ impl FilesForm {
         let mut schemas = Vec::new();
         let mut compiled: HashMap<String, Arc<Schema>> = HashMap::new();
         for form in self.schemas {
-            let (name, text, schema) = schema(form, load)?;
+            let (name, text, schema) = schema(form, (load, given))?;
             if compiled.insert(name.clone(), Arc::new(schema)).is_some() {
                 return Err((None, format!("the schema `{name}` is there twice")));
             }
@@ -139,19 +140,26 @@ fn keep(form: KeepForm) -> Result<Keep, Wrong> {
     Ok(Keep { path: glob(&form.path)?, log: form.log, retention })
 }
 
-fn schema(form: SchemaForm, load: Load<'_>) -> Result<(String, String, Schema), Wrong> {
+fn schema(
+    form: SchemaForm,
+    (load, given): (Load<'_>, Given),
+) -> Result<(String, String, Schema), Wrong> {
     let name = form.name.value.clone();
     let at = line(&form.name);
     let wrong = |why: String| (at, format!("the schema `{name}`: {why}"));
     if SCHEMAS.iter().any(|(known, _)| *known == name) {
         return Err(wrong("a ready-made one has this name".to_owned()));
     }
-    let text = match (form.text, form.file) {
-        (Some(text), None) => text,
-        (None, Some(file)) => load(&file.value).map_err(wrong)?,
+    let (file, text) = match (form.text, form.file) {
+        (Some(text), None) => ("its text".to_owned(), text),
+        (None, Some(file)) => (file.value.clone(), load(&file.value).map_err(wrong)?),
         _ => return Err(wrong("give either its `text` or its `file`".to_owned())),
     };
-    let schema = Schema::compile(&text).map_err(|(_, why)| wrong(why))?;
+    let within = |(line, why): Wrong| wrong(where_and_why(&file, line, &why));
+    let schema = Schema::compile(&text).map_err(within)?;
+    if given == Given::Anew {
+        keys_stand_once(&text).map_err(within)?;
+    }
     Ok((name, text, schema))
 }
 

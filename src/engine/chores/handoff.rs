@@ -72,7 +72,8 @@ fn not_valid(refusal: Refusal) -> Refusal {
 fn no_agent(named: &str) -> Refusal {
     let named = crate::names::printable(named.as_bytes());
     let reason = format!("`{named}` is no agent's name, so no record goes on from here");
-    let remedy = "make the next record yourself, or correct the name and finish again";
+    let remedy = "make the next record yourself, or correct the name (one of digits alone needs quotes) and finish \
+                  again";
     Refusal::new(Rule::BadName, reason, remedy)
 }
 
