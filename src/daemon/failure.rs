@@ -6,6 +6,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::config::{ConfigError, Subject};
+use crate::names::Shown;
 use crate::refusal::{Refusal, Rule};
 use crate::store::{MORE_DESCRIPTORS, StoreError, is_full, wants_descriptors};
 
@@ -115,7 +116,7 @@ impl From<Refusal> for Failure {
 impl From<ConfigError> for Failure {
     fn from(error: ConfigError) -> Self {
         let ConfigError { file, line, reason, subject } = error;
-        let reason = format!("{file}: {reason}");
+        let reason = format!("{}: {reason}", file.shown());
         let remedy = match subject {
             Subject::Layout => LAYOUT_SHOWN,
             Subject::Kind => {

@@ -1,6 +1,6 @@
 //! Why a definition is not a kind, and why content is not a record.
 
-use crate::names::printable;
+use crate::names::{Shown, printable};
 use crate::refusal::{Refusal, Rule};
 
 /// Why a definition is refused.
@@ -17,6 +17,8 @@ pub struct KindError {
 
 /// `file:line: reason`, or without the line where none is known.
 pub(crate) fn where_and_why(file: &str, line: Option<u32>, reason: &str) -> String {
+    // A layout may call its files as it likes.
+    let file = file.shown();
     match line {
         Some(line) => format!("{file}:{line}: {reason}"),
         None => format!("{file}: {reason}"),

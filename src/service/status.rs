@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::config::Config;
 use crate::kind::State;
-use crate::names::ShownPath;
+use crate::names::{Shown, ShownPath};
 use crate::numbers::G;
 use crate::store::sqlite::FILES;
 use crate::store::{Class, Read};
@@ -114,7 +114,7 @@ impl StatusReport {
             out.push_str(&format!("a chore waits: {path}: {why}\n"));
         }
         out.push_str(&format!("last event: {}{at}\n", self.last_g));
-        out.push_str(&format!("store: {} ({})", self.store, size(self.store_bytes)));
+        out.push_str(&format!("store: {} ({})", self.store.shown(), size(self.store_bytes)));
         out
     }
 

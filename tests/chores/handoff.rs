@@ -236,6 +236,21 @@ fn of_a_follow_up_that_is_not_valid_no_place_in_the_finished_record_is_told() {
     }
 }
 
+// P14.2 P14.8
+#[test]
+fn a_bare_number_that_is_to_name_who_goes_on_is_told_of() {
+    let fixture = Setup::default().prepare();
+    let any = SCHEMA.replace("\"next\": {\"type\": \"string\"}", "\"next\": {}");
+    fixture.init_with_kind((KIND, &any), "{ path: fixes, kind: fix }");
+    fixture.mount_at(fixture.root()).success();
+    let text = "title: its own\nfix: { next: 7, next_title: its next }\n";
+    fs::write(fixture.path("fixes/new/f-1.yaml"), text).unwrap();
+    fixture.sh("mv fixes/new/f-1.yaml fixes/done/").success();
+    let why = fixture.workfs(&["why", "f-1"]).success().stdout;
+    assert!(why.contains("`7` is no agent's name") && why.contains("needs quotes"), "{why}");
+    assert_eq!(fs::read_dir(fixture.path("fixes/new")).unwrap().count(), 0);
+}
+
 // P14.2
 #[test]
 fn sigkill_leaves_both_or_none() {

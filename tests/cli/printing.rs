@@ -118,6 +118,8 @@ fn the_path_of_a_store_or_of_a_mount_breaks_no_message() {
     fixture.workfs(&["mount", mount]).success();
     let again = fixture.workfs(&["mount", mount]).success();
     assert!(again.said().contains(&format!("{DECEITFUL}/m is mounted already")), "{again}");
+    let status = fixture.workfs(&["status"]).success();
+    assert!(status.stdout.contains(&format!("{DECEITFUL}/team.db (")), "{status}");
     refused(&["mount", mount, "-o", "ro"]);
     refused(&["restore", file]);
     let mut inside = fixture.command(&["mount", "in"]);

@@ -95,9 +95,10 @@ impl FilesForm {
         let mut schemas = Vec::new();
         let mut compiled: HashMap<String, Arc<Schema>> = HashMap::new();
         for form in self.schemas {
+            let at = line(&form.name);
             let (name, text, schema) = schema(form, (load, given))?;
             if compiled.insert(name.clone(), Arc::new(schema)).is_some() {
-                return Err((None, format!("the schema `{name}` is there twice")));
+                return Err((at, format!("the schema `{name}` is there twice")));
             }
             schemas.push((name, text));
         }
@@ -250,6 +251,14 @@ mod tests {
             ("schemas: [{ name: a }]", "give either its `text` or its `file`"),
             ("schemas: [{ name: a, text: '{}', file: b }]", "give either its `text` or its `file`"),
             ("schemas: [{ name: a, text: '{}' }, { name: a, text: '{}' }]", "`a` is there twice"),
+            (
+                "schemas:\n- { name: a, text: '{}' }\n- { name: a, text: '{}' }",
+                "c:4: the schema `a` is",
+            ),
+            (
+                "schemas: [{ name: a, text: '{\"a\": {\"b\": 1, \"b\": 2}}' }]",
+                "its text:1: the key `b` is",
+            ),
             ("checks: [{ path: a.json, schema: projct }]", "did you mean `project`?"),
             ("locks: [{ path: a.lock, lease: 0s }]", "a lease of no time"),
         ] {
@@ -257,6 +266,9 @@ mod tests {
             assert!(error.contains(said), "{rules}: {error}");
         }
         parse("files: [{ path: a, file_bytes: 16MiB }]").unwrap();
+        // A store that has a schema with a key twice is opened.
+        let twice = "workspaces: []\nschemas: [{ name: a, text: '{\"b\": 1, \"b\": 2}' }]";
+        Config::kept(Some(twice)).unwrap();
     }
 
     #[test]
