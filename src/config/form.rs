@@ -91,7 +91,6 @@ pub(super) fn parse(
             hides_nothing(one, &binding).map_err(wrong)?;
             can_archive(one, &binding).map_err(wrong)?;
             may_do_chores(one, &binding).map_err(wrong)?;
-            can_hand_over(one, &binding).map_err(wrong)?;
         }
         for (earlier, form) in bindings.iter().zip(&workspaces) {
             disagree((earlier, line(&form.path)), &binding)
@@ -200,23 +199,6 @@ fn may_do_chores(form: &BindingForm, Binding { kind, chores, .. }: &Binding) -> 
                 kind.state(way.to).name
             );
             Err((form.chores.as_ref().and_then(line), reason))
-        }
-    }
-}
-
-/// What a strict workspace demands of every save a record that goes on from another one needs, too. What each
-/// needs its kind is refused for.
-fn can_hand_over(form: &BindingForm, binding: &Binding) -> Result<(), Wrong> {
-    let Binding { kind, chores, strict, .. } = binding;
-    let lacks = kind.follow_up_lacks(*strict).filter(|_| chores.handoff && *strict);
-    match lacks {
-        None => Ok(()),
-        Some((field, by)) => {
-            let reason = format!(
-                "`handoff` of `{}` can never make a record here: {by} requires `{field}`, and none of its `copy`                  gives it that; leave one out, or say `chores: {{ handoff: false }}`",
-                kind.name()
-            );
-            Err((line(&form.path), reason))
         }
     }
 }

@@ -361,8 +361,7 @@ fn what_a_schema_calls_a_field_steers_no_terminal() {
     let definition = source.replace("kind: task", "kind: job").replace("task.v1", "job.v1");
     let schema = builtin::task().source().schema.clone();
     let schema = schema.replacen('{', r#"{"required": ["on\u001b[2J"],"#, 1);
-    // What its handoff makes would lack that, too, for which it is refused anew.
-    let kind = Kind::load_kept("job.kind.yaml", &definition, &schema).unwrap();
+    let kind = Kind::load("job.kind.yaml", &definition, &schema).unwrap();
     let id = RecordId::new("t1").unwrap();
     let fault = kind.judge(&json!({}), &id, kind.initial(), false).unwrap_err();
     let refusal = Refusal::from(fault);

@@ -8,7 +8,7 @@ use super::load::Wrong;
 use super::load_commands::commands_can_work;
 use super::load_written::{fields_are_apart, handed_on_is_apart, written_is_taken};
 use super::state::Statuses;
-use super::unmet::{follow_ups_are_whole, names_are_texts};
+use super::unmet::names_are_texts;
 use super::yaml::{line, unknown};
 use super::{Kind, Role, json};
 use crate::names::{WHY, expect_not_computed};
@@ -33,8 +33,7 @@ pub(super) fn taken_now(form: &KindForm, kind: &Kind) -> Result<(), Wrong> {
     handed_on_is_apart(form)?;
     done_is_known(form, kind)?;
     written_is_taken(form, kind)?;
-    names_are_texts(form, &kind.schema)?;
-    follow_ups_are_whole(form, kind)
+    names_are_texts(form, &kind.schema)
 }
 
 /// Fails where an object of the schema has a key twice: the last one counts, and what the first says of a

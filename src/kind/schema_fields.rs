@@ -60,9 +60,9 @@ impl Schema {
 
     /// Whether a text may stand at this way, as far as it is said outright.
     pub(super) fn takes_text_at(&self, way: &[String]) -> bool {
-        let property = |at: &'_ Value, key: &String| at.get("properties")?.get(key).cloned();
-        let found = way.iter().try_fold(self.source.clone(), |at, key| property(&at, key));
-        found.is_none_or(|schema| !takes_no("string", Value::is_string, &schema))
+        let mut way = way.iter();
+        let found = way.try_fold(&self.source, |at, key| at.get("properties")?.get(key));
+        found.is_none_or(|schema| !takes_no("string", Value::is_string, schema))
     }
 
     /// The values that a top-level field may have, if the schema lists them.

@@ -22,7 +22,8 @@ impl Kind {
         let found = found.into_iter().flatten().chain(self.idle_retries());
         let found = found.chain(self.idle_commands()).chain(self.idle_leases());
         let form: Option<KindForm> = yaml::read(&self.source.definition).ok();
-        let found = found.chain(form.iter().flat_map(|form| self.ends_unmet(form)));
+        let unmet = |form| self.ends_unmet(form).into_iter().chain(self.unmet_handoff(form));
+        let found = found.chain(form.iter().flat_map(unmet));
         let homeless = self.homeless_statuses().map(|why| (self.source.line_of("states"), why));
         let found = found.chain(homeless).map(told);
         let draft = other_draft(&self.source.schema).map(|reason| KindError {
