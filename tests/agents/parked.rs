@@ -117,7 +117,7 @@ fn its_lease_is_shown_and_renewed_as_any_other() {
     assert_eq!((&row["id"], &row["parked"]), (&"t-1".into(), &true.into()), "{listed}");
     assert_eq!((&row["path"], &row["owner"]), (&"work/assigned/bob".into(), &"bob".into()));
     let listed = team.fixture.workfs(&["list"]).success();
-    assert!(listed.stdout.contains(" t-1 parked\n1 records"), "{listed}");
+    assert!(listed.stdout.contains(" t-1 parked\n1 record"), "{listed}");
     let shown = team.fixture.workfs(&["show", "t-1"]).success();
     assert!(shown.stdout.starts_with("# t-1: parked in work/assigned/bob/"), "{shown}");
     let ran = team.fixture.workfs(&["done", "t-1", "--summary", "x"]).failure();

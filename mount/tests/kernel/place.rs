@@ -40,7 +40,7 @@ fn a_place_that_is_no_directory_is_refused() {
     let missing = dir.path().join("missing");
     let error = refusal(&missing);
     assert!(matches!(&error, MountError::NotFound(place) if *place == missing));
-    assert!(error.to_string().ends_with("/missing does not exist"));
+    assert!(error.to_string().ends_with("/missing\" does not exist"));
     assert_eq!(error.remedy().as_deref(), Some("make it first (`mkdir`)"));
     fs::write(dir.path().join("file"), "").unwrap();
     assert!(matches!(refusal(&dir.path().join("file")), MountError::NotADirectory(_)));
