@@ -2,6 +2,7 @@
 
 use std::fmt;
 
+use crate::record::push_step;
 use serde_json::Value;
 
 /// One path, or several of which one must be there.
@@ -60,8 +61,9 @@ impl FieldPath {
     pub fn values<'v>(&self, value: &'v Value) -> impl Iterator<Item = (String, &'v Value)> {
         self.ways.iter().filter_map(move |way| {
             let found = way.iter().try_fold(value, |at, key| at.get(key))?;
-            let steps = way.iter().map(|key| key.replace('~', "~0").replace('/', "~1"));
-            Some((steps.fold(String::new(), |pointer, key| pointer + "/" + &key), found))
+            let mut pointer = String::new();
+            way.iter().for_each(|key| push_step(&mut pointer, key));
+            Some((pointer, found))
         })
     }
 
@@ -81,8 +83,7 @@ impl FieldPath {
         let mut at = value;
         for key in self.first_way() {
             let Some(next) = at.get(key) else { break };
-            pointer.push('/');
-            pointer.push_str(&key.replace('~', "~0").replace('/', "~1"));
+            push_step(&mut pointer, key);
             at = next;
         }
         pointer

@@ -17,6 +17,7 @@ use super::schema_place::{broken_reference, line_at};
 use super::schema_so_far::{is_mended_by_more, relaxed};
 use crate::limits::{EXPLAIN_STEPS_MAX, JUDGE_SO_FAR_STEPS_MAX, JUDGE_STEPS_MAX};
 use crate::names::{printable, printable_start};
+use crate::record::{push_step, steps};
 use crate::refusal::Rule;
 
 /// Longest value that a message quotes, in characters.
@@ -124,7 +125,8 @@ impl Schema {
         | ValidationErrorKind::UnevaluatedProperties { unexpected } = error.kind()
             && let Some(first) = unexpected.first()
         {
-            let pointer = format!("{pointer}/{}", first.replace('~', "~0").replace('/', "~1"));
+            let mut pointer = pointer;
+            push_step(&mut pointer, first);
             let field = field_name(&pointer);
             let reason = format!("there is no field {field}: the schema has none of that name");
             return Fault {
@@ -244,8 +246,7 @@ fn field_name(pointer: &str) -> String {
         return "the record".to_owned();
     }
     let mut name = String::new();
-    for part in pointer.split('/').skip(1) {
-        let part = part.replace("~1", "/").replace("~0", "~");
+    for part in steps(pointer) {
         if !part.is_empty() && part.bytes().all(|b| b.is_ascii_digit()) {
             name.push_str(&format!("[{part}]"));
         } else {

@@ -1,11 +1,8 @@
 //! Where in the text of a schema something is wrong.
 
-use std::fmt;
-
-use serde::de::{Deserialize, Deserializer, MapAccess, SeqAccess, Visitor};
 use serde_json::Value;
 
-use super::yaml::{self, Ordered, line};
+use crate::record::{place_in, push_step};
 
 /// The place of the reference that an error says nothing leads on from, as a JSON pointer.
 pub(super) fn broken_reference(schema: &Value, said: &str) -> Option<String> {
@@ -24,8 +21,7 @@ pub(super) fn broken_reference(schema: &Value, said: &str) -> Option<String> {
 fn references(value: &Value, pointer: &mut String, each: &mut dyn FnMut(&str, &str)) {
     let mut below = |key: &str, value: &Value| {
         let length = pointer.len();
-        pointer.push('/');
-        pointer.push_str(&key.replace('~', "~0").replace('/', "~1"));
+        push_step(pointer, key);
         match (key, value) {
             ("$ref" | "$dynamicRef", Value::String(to)) => each(pointer, to),
             _ => references(value, pointer, each),
@@ -41,84 +37,10 @@ fn references(value: &Value, pointer: &mut String, each: &mut dyn FnMut(&str, &s
     }
 }
 
-/// The line of the last key on the way of a JSON pointer, where that can be told.
+/// The line of what a JSON pointer names, where that can be told.
 pub(super) fn line_at(schema: &str, pointer: &str) -> Option<u32> {
-    // Each JSON text is YAML, of which the reader knows the places.
-    let mut at: Tree = yaml::read(schema).ok()?;
-    let mut found = None;
-    for key in pointer.split('/').skip(1) {
-        at = match at {
-            Tree::Mapping(all) => {
-                let key = key.replace("~1", "/").replace("~0", "~");
-                let (name, value) = all.0.into_iter().find(|(name, _)| name.value == key)?;
-                found = line(&name);
-                value
-            }
-            Tree::List(all) => all.into_iter().nth(key.parse().ok()?)?,
-            Tree::Other => return None,
-        };
-    }
-    found
-}
-
-/// A value of which only the keys matter.
-enum Tree {
-    Mapping(Ordered<Tree>),
-    List(Vec<Tree>),
-    Other,
-}
-
-impl<'de> Deserialize<'de> for Tree {
-    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
-        from.deserialize_any(Seen)
-    }
-}
-
-struct Seen;
-
-impl<'de> Visitor<'de> for Seen {
-    type Value = Tree;
-
-    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("JSON")
-    }
-
-    fn visit_unit<E>(self) -> Result<Tree, E> {
-        Ok(Tree::Other)
-    }
-
-    fn visit_bool<E>(self, _: bool) -> Result<Tree, E> {
-        Ok(Tree::Other)
-    }
-
-    fn visit_i64<E>(self, _: i64) -> Result<Tree, E> {
-        Ok(Tree::Other)
-    }
-
-    fn visit_u64<E>(self, _: u64) -> Result<Tree, E> {
-        Ok(Tree::Other)
-    }
-
-    fn visit_f64<E>(self, _: f64) -> Result<Tree, E> {
-        Ok(Tree::Other)
-    }
-
-    fn visit_str<E>(self, _: &str) -> Result<Tree, E> {
-        Ok(Tree::Other)
-    }
-
-    fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<Tree, A::Error> {
-        let mut all = Vec::new();
-        while let Some(one) = list.next_element()? {
-            all.push(one);
-        }
-        Ok(Tree::List(all))
-    }
-
-    fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<Tree, A::Error> {
-        let map = serde::de::value::MapAccessDeserializer::new(map);
-        Ordered::deserialize(map).map(Tree::Mapping)
-    }
+    // Each JSON text is YAML, of which the reader knows the places. The whole has none.
+    place_in(schema.as_bytes(), pointer).filter(|_| !pointer.is_empty()).map(|place| place.line)
 }
 
 #[cfg(test)]

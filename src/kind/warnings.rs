@@ -17,13 +17,14 @@ impl Kind {
     /// What is hardly meant in its definition, each with its line and the way out.
     #[must_use]
     pub fn warnings(&self) -> Vec<KindError> {
-        let found = [self.no_claim(), self.no_end(), self.nothing_is_done()];
-        let told = |(line, reason)| KindError { file: self.file.clone(), line, reason };
-        let found = found.into_iter().flatten().chain(self.idle_retries());
-        let found = found.chain(self.idle_commands()).chain(self.idle_leases());
         let form: Option<KindForm> = yaml::read(&self.source.definition).ok();
+        let form = form.as_ref();
+        let found = [self.no_claim(), self.no_end(form), self.nothing_is_done()];
+        let told = |(line, reason)| KindError { file: self.file.clone(), line, reason };
+        let found = found.into_iter().flatten().chain(self.idle_retries(form));
+        let found = found.chain(self.idle_commands(form)).chain(self.idle_leases(form));
         let unmet = |form| self.ends_unmet(form).into_iter().chain(self.unmet_handoff(form));
-        let found = found.chain(form.iter().flat_map(unmet));
+        let found = found.chain(form.into_iter().flat_map(unmet));
         let homeless = self.homeless_statuses().map(|why| (self.source.line_of("states"), why));
         let found = found.chain(homeless).map(told);
         let draft = other_draft(&self.source.schema).map(|reason| KindError {
@@ -35,8 +36,7 @@ impl Kind {
     }
 
     /// Leases where nobody has what is claimed.
-    fn idle_leases(&self) -> Vec<(Option<u32>, String)> {
-        let form: Option<KindForm> = yaml::read(&self.source.definition).ok();
+    fn idle_leases(&self, form: Option<&KindForm>) -> Vec<(Option<u32>, String)> {
         let mut found = Vec::new();
         // Else nothing is claimed at all, which is told.
         let form = form.filter(|_| self.claim().is_some());
@@ -58,8 +58,7 @@ impl Kind {
     }
 
     /// `retries`, and their `to`, that change nothing.
-    fn idle_retries(&self) -> Vec<(Option<u32>, String)> {
-        let form: Option<KindForm> = yaml::read(&self.source.definition).ok();
+    fn idle_retries(&self, form: Option<&KindForm>) -> Vec<(Option<u32>, String)> {
         let mut found = Vec::new();
         for (name, state) in form.iter().flat_map(|form| &form.states.0) {
             let Some(retries) = &state.retries else { continue };
@@ -113,8 +112,7 @@ impl Kind {
 
     /// Commands that set a status which a record cannot get that was claimed, nor one of any state that lists
     /// its statuses: what `any` leaves, such as an archive, is hardly what they are for.
-    fn idle_commands(&self) -> Vec<(Option<u32>, String)> {
-        let form: Option<KindForm> = yaml::read(&self.source.definition).ok();
+    fn idle_commands(&self, form: Option<&KindForm>) -> Vec<(Option<u32>, String)> {
         let Some(claim) = self.claim() else { return Vec::new() };
         let is_work = |ix, state: &State| ix == claim.to || state.status != Statuses::Any;
         let mut found = Vec::new();
@@ -145,14 +143,13 @@ impl Kind {
         Some((self.source.line_of("transitions"), reason))
     }
 
-    fn no_end(&self) -> Option<(Option<u32>, String)> {
+    fn no_end(&self, form: Option<&KindForm>) -> Option<(Option<u32>, String)> {
         let claim = self.claim()?;
         let ends = |to| to != claim.to && to != claim.from;
         if self.transitions.iter().any(|way| way.from == claim.to && ends(way.to)) {
             return None;
         }
-        let form: Option<KindForm> = yaml::read(&self.source.definition).ok();
-        let ways = form.map(|form| form.transitions).unwrap_or_default();
+        let ways = form.map_or(&[][..], |form| &form.transitions);
         let at = ways.iter().find(|way| way.value.event == claim.event).and_then(line);
         let reason = format!(
             "what is claimed can only go back: no transition leads on from `{}`. If it is to end, add \

@@ -9,6 +9,7 @@ use granit_parser::{Event, Marker, ScalarStyle, Span, Tag};
 use serde_json::{Map, Value};
 
 use super::flaw::{Flaw, shown, text_place};
+use super::pointer::push_step;
 use super::scalar::{Plain, resolve};
 use super::source::{control, is_refused_control};
 use super::{RECORD_ANCHORS_MAX, RECORD_NODES_MAX};
@@ -56,12 +57,9 @@ impl Composer {
     pub(super) fn awaited(&self) -> Option<String> {
         let mut pointer = String::new();
         for Open { part, .. } in &self.open {
-            pointer.push('/');
             match part {
-                Part::Mapping { key, .. } => {
-                    pointer.push_str(&key.as_ref()?.replace('~', "~0").replace('/', "~1"));
-                }
-                Part::List(list) => pointer.push_str(&list.len().to_string()),
+                Part::Mapping { key, .. } => push_step(&mut pointer, key.as_ref()?),
+                Part::List(list) => push_step(&mut pointer, &list.len().to_string()),
             }
         }
         (!pointer.is_empty()).then_some(pointer)

@@ -5,6 +5,7 @@ use serde_json::{Map, Value};
 
 use super::compose::Composer;
 use super::flaw::{Flaw, text_place};
+use super::pointer::steps;
 use super::source;
 use crate::refusal::TextPlace;
 
@@ -62,7 +63,7 @@ impl Document {
     pub fn place_of(&self, bytes: &[u8], json_pointer: &str) -> Option<TextPlace> {
         let text = source::text(bytes).ok()?;
         self.pointer(json_pointer)?;
-        locate(text, &steps(json_pointer))
+        locate(text, &steps(json_pointer).collect::<Vec<_>>())
     }
 }
 
@@ -70,12 +71,7 @@ impl Document {
 #[must_use]
 pub fn place_in(bytes: &[u8], json_pointer: &str) -> Option<TextPlace> {
     let (text, _) = source::text_so_far(bytes).ok()?;
-    locate(text, &steps(json_pointer))
-}
-
-/// The steps of a JSON pointer.
-fn steps(json_pointer: &str) -> Vec<String> {
-    json_pointer.split('/').skip(1).map(|step| step.replace("~1", "/").replace("~0", "~")).collect()
+    locate(text, &steps(json_pointer).collect::<Vec<_>>())
 }
 
 /// Whether behind a document only blanks, comments and further ends follow.

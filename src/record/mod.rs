@@ -11,6 +11,7 @@ mod compose;
 mod document;
 mod flaw;
 mod patch;
+mod pointer;
 mod prefix;
 mod scalar;
 mod source;
@@ -27,6 +28,7 @@ pub use flaw::Flaw;
 #[cfg(test)]
 use patch::patch_is_by_lines;
 pub use patch::{Edit, patch, patch_at};
+pub(crate) use pointer::{push_step, steps};
 pub use prefix::{PREFIX_BYTES_MAX, Prefix, prefix};
 pub use scalar::{double_quoted, word_or_quoted};
 pub use well_formed::{well_formed, well_formed_so_far};

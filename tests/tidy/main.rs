@@ -41,7 +41,7 @@ const NAMES_THE_MOUNT: &[&str] = &[
 /// What each layer names, besides itself and the files at the bottom.
 const LAYERS: &[(&str, &str)] = &[
     ("record", ""),
-    ("kind", ""),
+    ("kind", "record"),
     ("ledger", ""),
     ("config", "record kind"),
     ("store", "ledger"),

@@ -45,7 +45,7 @@ pub(in crate::tree) struct Staged {
     pub unread: Option<(u32, Version)>,
     /// The claim that it was opened under.
     pub fence: Option<Fence>,
-    /// The content at `open`.
+    /// The content at `open`, or when a lock was had by it before anything else.
     pub pinned: Text,
     /// Whether anybody has read by it.
     pub was_read: bool,
