@@ -225,7 +225,7 @@ fn a_mount_that_cannot_be_held_for_want_of_a_descriptor_does_not_stay() {
     nobody_is_connected();
     let number = |file: fs::DirEntry| file.file_name().to_str()?.parse::<u32>().ok();
     let last = open().filter_map(number).max().unwrap();
-    let mut refused = 0;
+    let (mut tried, mut known, mut was_refused) = (0, 0, false);
     for more in 2..40 {
         nobody_is_connected();
         limit(&(last + more).to_string());
@@ -241,15 +241,21 @@ fn a_mount_that_cannot_be_held_for_want_of_a_descriptor_does_not_stay() {
         limit("1024");
         let ended = child.wait_with_output().unwrap();
         let said = String::from_utf8_lossy(&ended.stderr).into_owned();
-        let log = || fs::read_to_string(fixture.store().with_extension("db.log"));
-        let expected = Some(if is_held { 0 } else { 75 });
-        assert_eq!(ended.status.code(), expected, "{more}: {said}{:?}", log());
         until_polled("no mount stays", || (mounted_below(fixture.base()).len() == 1).then_some(()));
+        let log = fs::read_to_string(fixture.store().with_extension("db.log")).unwrap();
+        tried += 1;
+        // By this limit it was the threads of the mount itself that lacked one, after it was told of.
+        let broken_off = log.matches("the session ended with an error").count();
+        if broken_off > std::mem::replace(&mut known, broken_off) {
+            continue;
+        }
+        let expected = Some(if is_held { 0 } else { 75 });
+        assert_eq!(ended.status.code(), expected, "{more}: {said}{log}");
         if is_held {
             break;
         }
         assert!(said.contains("Too many open files"), "{more}: {said}");
-        refused += 1;
+        was_refused = true;
     }
-    assert!((1..30).contains(&refused), "{refused}");
+    assert!(was_refused && tried < 30, "{tried}");
 }

@@ -52,6 +52,9 @@ fn locker(file: &File) -> Option<u32> {
     })
 }
 
+/// How often it is looked for where nothing else names it.
+const LOCKER_LOOKS: usize = 3;
+
 /// The lock file of the store at `path`.
 pub fn lock_path(path: &Path) -> PathBuf {
     beside(path, ".lock")
@@ -240,7 +243,8 @@ pub fn lock_main(path: &Path, main: &MainFile, use_it: Use) -> Result<Lock> {
     if flock(&**main, operation).is_ok() {
         return Ok(Lock(Arc::clone(main)));
     }
-    let (path, pid) = (path.shown(), locker(main).unwrap_or(0));
+    let pid = (0..LOCKER_LOOKS).find_map(|_| locker(main));
+    let (path, pid) = (path.shown(), pid.unwrap_or(0));
     Err(StoreError::HeldElsewhere { path, pid })
 }
 
