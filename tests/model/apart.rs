@@ -255,3 +255,19 @@ fn what_is_gone_is_gone_for_every_call() {
     }
     world.check_store(&BTreeSet::new()).unwrap();
 }
+
+// P2.4
+#[test]
+fn who_has_closed_a_file_is_told_no_size_of_what_it_read() {
+    let world = world();
+    let ann = known(&world);
+    ann.put(INBOX, Text::New.of("t1").as_bytes()).unwrap();
+    let reader = ann.open(INBOX, Flags::default()).unwrap();
+    ann.read(reader).unwrap();
+    ann.flush(reader).unwrap();
+    // The kernel tells of a handle's end when it comes to it: here, after all that follows.
+    let longer = b"id: t1\nstatus: new\ntitle: a longer task than it was\n";
+    ann.put(INBOX, longer).unwrap();
+    assert_eq!(ann.stat(INBOX).unwrap().size, longer.len() as u64);
+    ann.release(reader);
+}

@@ -8,13 +8,17 @@
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use parking_lot::Mutex;
 use workfs_mount::{Attr, Caller, Entry, Handle, MountId};
 
 use crate::numbers::Ino;
 use crate::tree::WorkTree;
+
+/// How long after its `close` a handle may be one of which the kernel has not told yet that it is gone. Who has a
+/// copy of the descriptor goes by the size of what was saved last so long.
+const RELEASED_WITHIN: Duration = Duration::from_secs(1);
 
 /// A handle that has a text of its own.
 #[derive(Clone, Copy)]
@@ -25,6 +29,15 @@ struct Own {
     size: u64,
     /// It was opened to be written, and was not closed since it was written last.
     writes: bool,
+    /// When who opened it only to read has closed it.
+    closed: Option<Instant>,
+}
+
+impl Own {
+    /// Whether it is only there since the kernel has not told yet that it is gone.
+    fn is_going(&self) -> bool {
+        self.closed.is_some_and(|closed| closed.elapsed() < RELEASED_WITHIN)
+    }
 }
 
 /// All such handles, by what each mount's kernel knows.
@@ -42,7 +55,7 @@ impl Sizes {
         let owns = files.entry((by.mount, ino)).or_default();
         // The newest comes last.
         owns.retain(|own| own.handle != handle.0);
-        owns.push(Own { handle: handle.0, by: by.pid, size, writes });
+        owns.push(Own { handle: handle.0, by: by.pid, size, writes, closed: None });
         self.count.store(files.len(), Ordering::Release);
     }
 
@@ -51,7 +64,10 @@ impl Sizes {
     pub fn close(&self, mount: MountId, ino: Ino, handle: Handle) {
         let mut files = self.files.lock();
         let owns = files.get_mut(&(mount, ino)).into_iter().flatten();
-        owns.filter(|own| own.handle == handle.0).for_each(|own| own.writes = false);
+        for own in owns.filter(|own| own.handle == handle.0) {
+            let only_read = !std::mem::replace(&mut own.writes, false);
+            own.closed = only_read.then(Instant::now);
+        }
     }
 
     /// A handle is gone.
@@ -120,7 +136,8 @@ impl WorkTree {
             let by = own.by;
             by == caller.pid || process_of(by).is_some_and(|by| process_of(caller.pid) == Some(by))
         };
-        let mut sizes = owns.iter().filter(is_own).map(|own| own.size);
+        let mut sizes =
+            owns.iter().filter(|own| !own.is_going()).filter(is_own).map(|own| own.size);
         let first = sizes.next()?;
         sizes.all(|size| size == first).then_some(first)
     }
