@@ -5,8 +5,8 @@
 use serde::Deserialize;
 use serde_saphyr::Spanned;
 
-use super::role::Role;
-use super::state::StampWhen;
+use super::lifecycle::role::Role;
+use super::lifecycle::state::StampWhen;
 use super::yaml::{OneOrMany, Ordered};
 
 #[derive(Debug, Deserialize)]

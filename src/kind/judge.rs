@@ -4,9 +4,9 @@ use serde_json::{Map, Value};
 
 use super::error::Fault;
 use super::field_path::FieldPath;
+use super::lifecycle::state::{Statuses, Transition};
+use super::lifecycle::transition::names;
 use super::schema::one_of;
-use super::state::{Statuses, Transition};
-use super::transition::names;
 use super::{Kind, Role, StateIx};
 use crate::limits::LEASE_MAX;
 use crate::names::{AgentName, RecordId};

@@ -10,37 +10,16 @@
 //! reference of the form is `docs/kinds.md`.
 
 pub mod builtin;
-mod chores;
-mod commands;
 mod definition;
 mod error;
-mod examples;
 mod field_path;
 pub(crate) mod json;
 mod judge;
+mod lifecycle;
 mod load;
-mod load_chores;
-mod load_commands;
-mod load_now;
-mod load_order;
-mod load_state;
-mod load_written;
-mod metered;
 mod names;
 mod nearest;
-mod order;
-mod pattern;
-mod place;
-mod reach;
-mod rights;
-mod role;
 mod schema;
-mod schema_fields;
-mod schema_place;
-mod schema_so_far;
-mod state;
-mod transition;
-mod unmet;
 mod warnings;
 pub(crate) mod yaml;
 
@@ -48,37 +27,32 @@ pub(crate) mod yaml;
 mod corpus_test;
 #[cfg(test)]
 mod judge_test;
-#[cfg(test)]
-mod load_test;
-#[cfg(test)]
-mod transition_test;
-#[cfg(test)]
-mod warnings_test;
 
 use std::sync::Arc;
 
 pub use builtin::Kinds;
-pub use chores::{Archive, Drafts, Escalate, Handoff, KindChores, Stuck};
-pub use commands::{Becomes, EndCommand, Ending};
 pub(crate) use error::where_and_why;
 pub use error::{Fault, KindError};
 pub use field_path::FieldPath;
-pub(crate) use load_now::keys_stand_once;
-pub use names::is_temporary_name;
-pub use nearest::nearest;
-pub use order::{Counts, Order, Priority, Wants};
-pub use pattern::{Component, Pattern};
-pub use place::Place;
-pub use rights::{Holding, Rights};
-pub use role::Role;
-pub(crate) use schema::{Schema, other_draft};
-pub use state::{
+pub use lifecycle::chores::{Archive, Drafts, Escalate, Handoff, KindChores, Stuck};
+pub use lifecycle::commands::{Becomes, EndCommand, Ending};
+pub use lifecycle::order::{Counts, Order, Priority, Wants};
+pub use lifecycle::pattern::{Component, Pattern};
+pub use lifecycle::place::Place;
+pub use lifecycle::rights::{Holding, Rights};
+pub use lifecycle::role::Role;
+pub use lifecycle::state::{
     Lease, OnExpiry, Retries, Stamp, StampWhen, State, StateIx, StatusMove, Statuses, Transition,
 };
-pub use transition::FieldEdit;
-pub(crate) use transition::names as role_names;
+pub use lifecycle::transition::FieldEdit;
+pub(crate) use lifecycle::transition::names as role_names;
+pub(crate) use load::now::keys_stand_once;
+pub use names::is_temporary_name;
+pub use nearest::nearest;
+pub(crate) use schema::{Schema, other_draft};
 
 use crate::names::KindName;
+use lifecycle::commands::KindCommands;
 
 /// The fields that the engine itself reads and writes.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -111,8 +85,8 @@ pub struct Kind {
     transitions: Vec<Transition>,
     order: Order,
     chores: KindChores,
-    commands: commands::KindCommands,
-    schema: Arc<schema::Schema>,
+    commands: KindCommands,
+    schema: Arc<Schema>,
     source: Arc<KindSource>,
 }
 

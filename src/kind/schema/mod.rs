@@ -3,22 +3,29 @@
 //! What must stay true: a message quotes at most a short scalar of an enumeration, never content.
 //! No schema is fetched from anywhere: a reference to another file is refused when it is loaded.
 
+mod examples;
+pub(super) mod fields;
+mod metered;
+mod place;
+mod reach;
+mod so_far;
+
 use jsonschema::error::{TypeKind, ValidationErrorKind};
 use jsonschema::{Draft, JsonType, PatternOptions, ValidationError, Validator};
 use serde_json::Value;
 
 use super::error::Fault;
-use super::examples::{Takes, dates, takes};
-use super::metered::{Counting, Meter, Unjudged};
 use super::nearest::nearest;
-use super::reach::Reach;
-use super::schema_fields::Fields;
-use super::schema_place::{broken_reference, line_at};
-use super::schema_so_far::{is_mended_by_more, relaxed};
 use crate::limits::{EXPLAIN_STEPS_MAX, JUDGE_SO_FAR_STEPS_MAX, JUDGE_STEPS_MAX};
 use crate::names::{printable, printable_start};
 use crate::record::{push_step, steps};
 use crate::refusal::Rule;
+use examples::{Takes, dates, takes};
+use fields::Fields;
+use metered::{Counting, Meter, Unjudged};
+use place::{broken_reference, line_at};
+use reach::Reach;
+use so_far::{is_mended_by_more, relaxed};
 
 /// Longest value that a message quotes, in characters.
 const QUOTED_CHARS_MAX: usize = 40;

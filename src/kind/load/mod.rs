@@ -1,5 +1,15 @@
 //! From a definition to a kind: everything that can be wrong is refused here, with its line.
 
+mod chores;
+pub(super) mod commands;
+pub(super) mod now;
+mod order;
+mod state;
+mod written;
+
+#[cfg(test)]
+pub(super) mod load_test;
+
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -9,19 +19,19 @@ use super::builtin::is_built_in;
 use super::definition::{FieldsForm, KindForm, RightsForm, StateForm, TransitionForm};
 use super::error::where_and_why;
 use super::field_path::FieldPath;
-use super::load_chores::{build_chores, have_own_names};
-use super::load_commands::build_commands;
-use super::load_now::{keys_stand_once, taken_now};
-use super::load_order::build_order;
-use super::load_state::{build_state, patterns};
-use super::order::Order;
-use super::pattern::Pattern;
+use super::lifecycle::order::Order;
+use super::lifecycle::pattern::Pattern;
+use super::lifecycle::state::{Stamp, StampWhen, State, StateIx, Transition};
 use super::schema::Schema;
-use super::schema_fields::Fields;
-use super::state::{Stamp, StampWhen, State, StateIx, Transition};
+use super::schema::fields::Fields;
 use super::yaml::{self, OneOrMany, Ordered, line, unknown};
 use super::{EngineFields, Kind, KindError, KindSource, Rights, Role};
 use crate::names::{FileName, KindName, StateName};
+use chores::{build_chores, have_own_names};
+use commands::build_commands;
+use now::{keys_stand_once, taken_now};
+use order::build_order;
+use state::{build_state, patterns};
 
 /// The keys that a definition must have.
 const KEYS: [&str; 6] = ["kind", "schema", "extensions", "fields", "states", "transitions"];

@@ -2,17 +2,17 @@
 
 use std::time::Duration;
 
-use super::field_path::FieldPath;
 use super::pattern::Pattern;
 use super::role::Role;
+use crate::kind::field_path::FieldPath;
 use crate::names::{AgentName, StateName};
 
 /// A state's index in its kind. Only the kind that gave it knows what it means.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-pub struct StateIx(pub(super) u8);
+pub struct StateIx(pub(in crate::kind) u8);
 
 impl StateIx {
-    pub(super) fn at(self) -> usize {
+    pub(in crate::kind) fn at(self) -> usize {
         usize::from(self.0)
     }
 }
@@ -181,4 +181,16 @@ pub struct Transition {
     pub stamps: Vec<Stamp>,
     /// What a record must have for it, besides what the target requires.
     pub requires: Vec<FieldPath>,
+}
+
+/// The longest time that a kind can name: as milliseconds it is far from any overflow.
+const LONGEST: Duration = Duration::from_secs(u32::MAX as u64 * 86_400);
+
+/// A kind has no use for no time at all.
+pub(in crate::kind) fn some_time(time: Duration) -> Result<Duration, String> {
+    match time {
+        Duration::ZERO => Err("nothing is no time: `1s` is the least".to_owned()),
+        time if time > LONGEST => Err("what never ends is no time: name a shorter one".to_owned()),
+        time => Ok(time),
+    }
 }

@@ -120,7 +120,7 @@ pub(super) fn is_mended_by_more(error: &ValidationError<'_>, last: &str) -> bool
 mod tests {
     use serde_json::{Value, json};
 
-    use super::super::schema::Schema;
+    use crate::kind::schema::Schema;
 
     fn schema(text: &Value) -> Schema {
         Schema::compile(&text.to_string()).unwrap()

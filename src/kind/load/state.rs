@@ -4,13 +4,15 @@ use std::time::Duration;
 
 use serde_saphyr::Spanned;
 
-use super::definition::{LeaseForm, MoveForm, RetriesForm, StateForm};
-use super::load::{Names, Wrong, pairs, paths};
-use super::pattern::Pattern;
-use super::schema::Schema;
-use super::state::{Lease, OnExpiry, Retries, State, StatusMove, Statuses};
-use super::yaml::{OneOrMany, line, unknown};
-use super::{EngineFields, Role};
+use super::{Names, Wrong, pairs, paths};
+use crate::kind::definition::{LeaseForm, MoveForm, RetriesForm, StateForm};
+use crate::kind::lifecycle::pattern::Pattern;
+use crate::kind::lifecycle::state::{
+    Lease, OnExpiry, Retries, State, StatusMove, Statuses, some_time,
+};
+use crate::kind::schema::Schema;
+use crate::kind::yaml::{OneOrMany, line, unknown};
+use crate::kind::{EngineFields, Role};
 use crate::limits::LEASE_MAX;
 use crate::names::StateName;
 use crate::units;
@@ -18,7 +20,10 @@ use crate::units;
 /// More than the wait itself again would be another wait.
 const JITTER_PERCENT_MAX: u32 = 100;
 
-pub(super) fn patterns(state: &str, dirs: &[(Option<u32>, &str)]) -> Result<Vec<Pattern>, Wrong> {
+pub(in crate::kind) fn patterns(
+    state: &str,
+    dirs: &[(Option<u32>, &str)],
+) -> Result<Vec<Pattern>, Wrong> {
     let mut built: Vec<Pattern> = Vec::new();
     for (at, dir) in dirs {
         let pattern =
@@ -117,7 +122,7 @@ fn statuses(
     Ok(Statuses::Listed(form.clone()))
 }
 
-pub(super) fn belongs(state: &str, status: &Statuses, one: &str) -> Result<(), String> {
+pub(in crate::kind) fn belongs(state: &str, status: &Statuses, one: &str) -> Result<(), String> {
     match status {
         Statuses::Listed(all) if all.iter().any(|known| known == one) => Ok(()),
         Statuses::Listed(all) => Err(format!("state `{state}`: {}", unknown("status", one, all))),
@@ -189,18 +194,6 @@ fn retries(form: &RetriesForm, names: &Names<'_>) -> Result<Retries, Wrong> {
     })
 }
 
-pub(super) fn duration(text: &Spanned<String>) -> Result<Duration, Wrong> {
+pub(in crate::kind) fn duration(text: &Spanned<String>) -> Result<Duration, Wrong> {
     units::duration(&text.value).and_then(some_time).map_err(|why| (line(text), why))
-}
-
-/// The longest time that a kind can name: as milliseconds it is far from any overflow.
-const LONGEST: Duration = Duration::from_secs(u32::MAX as u64 * 86_400);
-
-/// A kind has no use for no time at all.
-pub(super) fn some_time(time: Duration) -> Result<Duration, String> {
-    match time {
-        Duration::ZERO => Err("nothing is no time: `1s` is the least".to_owned()),
-        time if time > LONGEST => Err("what never ends is no time: name a shorter one".to_owned()),
-        time => Ok(time),
-    }
 }

@@ -7,18 +7,18 @@ use std::collections::BTreeMap;
 
 use serde_json::Value;
 
-use super::Kind;
-use super::error::Fault;
-use super::field_path::FieldPath;
 use super::place::Place;
-use super::state::{StateIx, Statuses, Transition};
+use super::state::{StateIx, Statuses, Transition, some_time};
+use crate::kind::Kind;
+use crate::kind::error::Fault;
+use crate::kind::field_path::FieldPath;
 use crate::limits::LEASE_MAX;
 use crate::names::{FileName, RecordId};
 use crate::numbers::UnixNanos;
 use crate::units;
 
 /// The event of the transition that gives a record its owner, where a kind says so.
-pub(super) const CLAIMED: &str = "claimed";
+pub(in crate::kind) const CLAIMED: &str = "claimed";
 
 /// How a kind orders its records.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -26,17 +26,17 @@ pub struct Order {
     /// The computed directory of what is ready.
     pub dir: FileName,
     /// Fields that list what must be done first.
-    pub(super) after: Vec<FieldPath>,
+    pub(in crate::kind) after: Vec<FieldPath>,
     /// Fields that list what must wait for this record.
-    pub(super) before: Vec<FieldPath>,
+    pub(in crate::kind) before: Vec<FieldPath>,
     /// Where a record counts as done, and with which statuses.
-    pub(super) done: Vec<(StateIx, Counts)>,
+    pub(in crate::kind) done: Vec<(StateIx, Counts)>,
     /// The field that says from when on.
-    pub(super) not_before: Option<FieldPath>,
+    pub(in crate::kind) not_before: Option<FieldPath>,
     /// What goes first.
-    pub(super) priority: Option<Priority>,
+    pub(in crate::kind) priority: Option<Priority>,
     /// The field that says how old a record is.
-    pub(super) since: Option<FieldPath>,
+    pub(in crate::kind) since: Option<FieldPath>,
 }
 
 /// Which records of a state count as done.
@@ -51,11 +51,11 @@ pub enum Counts {
 /// The order of a priority's values.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Priority {
-    pub(super) field: FieldPath,
+    pub(in crate::kind) field: FieldPath,
     /// Words from the most urgent on; those of one group are equal.
-    pub(super) order: Vec<Vec<String>>,
+    pub(in crate::kind) order: Vec<Vec<String>>,
     /// The group of what says nothing, or nothing known.
-    pub(super) absent: usize,
+    pub(in crate::kind) absent: usize,
 }
 
 /// What a content says about its record's turn.
@@ -193,8 +193,7 @@ impl Kind {
     /// How long this content asks to be leased for; what a flagged record asks is within the limits, too.
     fn lease_wanted(&self, content: &Value) -> Option<u32> {
         let text = content.get(self.fields.lease.as_ref()?)?.as_str()?;
-        let wanted =
-            units::duration(text).and_then(super::load_state::some_time).ok()?.min(LEASE_MAX);
+        let wanted = units::duration(text).and_then(some_time).ok()?.min(LEASE_MAX);
         u32::try_from(wanted.as_secs()).ok()
     }
 

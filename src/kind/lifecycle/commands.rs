@@ -3,9 +3,9 @@
 //! What must stay true: a command does what a program could do with files: it moves a record, or saves
 //! it with another status. Deliberately not here: whether that is allowed; the lifecycle says so.
 
-use super::field_path::FieldPath;
 use super::state::{OnExpiry, StateIx, Statuses, Transition};
-use super::{Kind, Role};
+use crate::kind::field_path::FieldPath;
+use crate::kind::{Kind, Role};
 
 /// A command by which somebody lets go of a record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -32,7 +32,7 @@ impl EndCommand {
 
 /// What a kind says of the commands; what leads back it always does.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct KindCommands {
+pub(in crate::kind) struct KindCommands {
     pub done: Option<Ending>,
     pub fail: Option<Ending>,
     pub release: Ending,

@@ -2,12 +2,12 @@
 
 use serde_json::{Map, Value};
 
-use super::schema::Schema;
-use super::yaml::unknown;
+use super::Schema;
+use crate::kind::yaml::unknown;
 
 /// How far a path that a definition names is looked for in its kind's schema.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Fields {
+pub(in crate::kind) enum Fields {
     /// Its first key.
     First,
     /// All of its keys.
@@ -16,7 +16,7 @@ pub(super) enum Fields {
 
 impl Schema {
     /// With another measure for [`Schema::expect_field`].
-    pub(super) fn looking_for(mut self, fields: Fields) -> Self {
+    pub(in crate::kind) fn looking_for(mut self, fields: Fields) -> Self {
         self.fields = fields;
         self
     }
@@ -25,7 +25,7 @@ impl Schema {
     ///
     /// # Errors
     /// What it has there, in words.
-    pub(super) fn expect_field(&self, way: &[String]) -> Result<(), String> {
+    pub(in crate::kind) fn expect_field(&self, way: &[String]) -> Result<(), String> {
         let mut at = &self.source;
         let keys = match self.fields {
             Fields::First => 1,
@@ -53,20 +53,20 @@ impl Schema {
     }
 
     /// The fields that each record must have, in whatever state.
-    pub(super) fn required(&self) -> impl Iterator<Item = &str> {
+    pub(in crate::kind) fn required(&self) -> impl Iterator<Item = &str> {
         let required = self.source.get("required").and_then(Value::as_array);
         required.into_iter().flatten().filter_map(Value::as_str)
     }
 
     /// Whether a text may stand at this way, as far as it is said outright.
-    pub(super) fn takes_text_at(&self, way: &[String]) -> bool {
+    pub(in crate::kind) fn takes_text_at(&self, way: &[String]) -> bool {
         let mut way = way.iter();
         let found = way.try_fold(&self.source, |at, key| at.get("properties")?.get(key));
         found.is_none_or(|schema| !takes_no("string", Value::is_string, schema))
     }
 
     /// The values that a top-level field may have, if the schema lists them.
-    pub(super) fn enumeration(&self, field: &str) -> Option<Vec<&str>> {
+    pub(in crate::kind) fn enumeration(&self, field: &str) -> Option<Vec<&str>> {
         let listed = self.source.get("properties")?.get(field)?.get("enum")?.as_array()?;
         Some(listed.iter().filter_map(Value::as_str).collect())
     }

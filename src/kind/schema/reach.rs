@@ -49,7 +49,7 @@ struct Seen<'s> {
 
 impl Reach {
     /// That of a schema.
-    pub(super) fn of(schema: &Value) -> Reach {
+    pub(in crate::kind) fn of(schema: &Value) -> Reach {
         let mut seen = Seen::default();
         seen.look(schema, 1);
         let foreign = seen.targets.iter().filter(|target| !target.starts_with('#')).count();
@@ -65,7 +65,7 @@ impl Reach {
     }
 
     /// Runs `judge`, which judges `value`, where there is stack for it.
-    pub(super) fn run<T: Send>(
+    pub(in crate::kind) fn run<T: Send>(
         self,
         value: &Value,
         judge: impl FnOnce() -> Result<T, Unjudged> + Send,
@@ -126,8 +126,8 @@ fn depth(value: &Value) -> usize {
 mod tests {
     use serde_json::json;
 
-    use super::super::Schema;
     use super::*;
+    use crate::kind::Schema;
 
     /// A chain of as many schemas, at the end of which it begins anew for what lies in a list.
     fn chain(length: usize, link: impl Fn(Value) -> Value) -> Schema {
@@ -182,7 +182,7 @@ mod tests {
 
     #[test]
     fn what_is_usual_takes_no_thread_of_its_own() {
-        for kind in super::super::Kinds::default().all() {
+        for kind in crate::kind::Kinds::default().all() {
             let reach = Reach::of(&kind.schema.source);
             let bytes = reach.0 * 7 * (1 << 10);
             assert!(bytes <= AT_HAND_BYTES, "{}: {bytes}", kind.name());

@@ -2,14 +2,14 @@
 
 use serde_saphyr::Spanned;
 
-use super::chores::{Archive, Drafts, Escalate, Handoff, KindChores, Stuck};
-use super::definition::{
+use super::state::{belongs, duration};
+use super::{Known, Wrong, known_field, path};
+use crate::kind::definition::{
     ArchiveForm, ChoresForm, DraftsForm, EscalateForm, HandoffForm, StuckForm,
 };
-use super::load::{Known, Wrong, known_field, path};
-use super::load_state::{belongs, duration};
-use super::state::{State, Statuses};
-use super::yaml::line;
+use crate::kind::lifecycle::chores::{Archive, Drafts, Escalate, Handoff, KindChores, Stuck};
+use crate::kind::lifecycle::state::{State, Statuses};
+use crate::kind::yaml::line;
 use crate::names::FileName;
 
 pub(super) fn build_chores(form: &ChoresForm, known: &Known<'_>) -> Result<KindChores, Wrong> {

@@ -2,8 +2,8 @@
 
 use serde_json::{Value, json};
 
-use super::load_test::{SOUND, load};
-use super::{FieldEdit, Role, StateIx, builtin};
+use crate::kind::load::load_test::{SOUND, load};
+use crate::kind::{FieldEdit, Role, StateIx, builtin};
 use crate::names::AgentName;
 use crate::numbers::UnixNanos;
 use crate::refusal::Rule;
@@ -148,7 +148,7 @@ fn states_of_any_status_touch_nothing() {
 /// `docs/kinds.md` has one row for each transition of a task, and no other.
 #[test]
 fn the_reference_lists_every_transition() {
-    let reference = include_str!("../../docs/kinds.md");
+    let reference = include_str!("../../../docs/kinds.md");
     let section = reference.split("### Who moves it where").nth(1).unwrap();
     let section = section.split("###").next().unwrap();
     let rows: Vec<&str> = section.lines().filter(|line| line.starts_with("| ")).skip(1).collect();

@@ -1,7 +1,7 @@
 //! What is hardly meant, and what can never be.
 
-use super::Kind;
-use super::load_test::{SCHEMA, SOUND, load};
+use crate::kind::Kind;
+use crate::kind::load::load_test::{SCHEMA, SOUND, load};
 
 /// The sound definition where all that the end of a lease leads to requires is required before.
 fn asks_before() -> String {

@@ -8,9 +8,9 @@ use std::time::Duration;
 
 use serde_json::{Map, Value};
 
-use super::Kind;
-use super::field_path::FieldPath;
 use super::state::{StateIx, Statuses};
+use crate::kind::Kind;
+use crate::kind::field_path::FieldPath;
 use crate::names::{AgentName, FileName, RecordId};
 use crate::numbers::UnixNanos;
 
@@ -31,13 +31,13 @@ pub struct KindChores {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Handoff {
     /// The state that is reached.
-    pub(super) state: StateIx,
+    pub(in crate::kind) state: StateIx,
     /// Who is to go on.
-    pub(super) agent: FieldPath,
+    pub(in crate::kind) agent: FieldPath,
     /// Where the next one says which one came before it.
-    pub(super) previous: FieldPath,
+    pub(in crate::kind) previous: FieldPath,
     /// The fields of the next one, and where they come from.
-    pub(super) copy: Vec<(String, FieldPath)>,
+    pub(in crate::kind) copy: Vec<(String, FieldPath)>,
 }
 
 /// What is put away, and when.

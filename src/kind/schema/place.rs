@@ -45,7 +45,7 @@ pub(super) fn line_at(schema: &str, pointer: &str) -> Option<u32> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::load_test::{SCHEMA, SOUND};
+    use crate::kind::load::load_test::{SCHEMA, SOUND};
     use crate::kind::{Kind, Schema};
 
     #[test]

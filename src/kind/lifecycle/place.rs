@@ -1,6 +1,6 @@
 //! What a directory of a workspace is, and where a state's directory lies.
 
-use super::{Kind, StateIx};
+use crate::kind::{Kind, StateIx};
 use crate::names::{AgentName, FileName, NameError};
 use crate::numbers::UnixNanos;
 

@@ -2,11 +2,11 @@
 
 use serde_saphyr::Spanned;
 
-use super::commands::{Becomes, EndCommand, Ending, KindCommands};
-use super::definition::{CommandsForm, EndingForm};
-use super::load::{Known, Wrong, path};
-use super::state::{State, Statuses};
-use super::yaml::{line, unknown};
+use super::{Known, Wrong, path};
+use crate::kind::definition::{CommandsForm, EndingForm};
+use crate::kind::lifecycle::commands::{Becomes, EndCommand, Ending, KindCommands};
+use crate::kind::lifecycle::state::{State, Statuses};
+use crate::kind::yaml::{line, unknown};
 
 /// Most keys of a path that a command can set.
 const KEYS_MAX: usize = 2;
@@ -47,7 +47,7 @@ pub(super) fn commands_can_work(form: &CommandsForm, states: &[State]) -> Result
 }
 
 /// The commands that set a status, each by its name.
-pub(super) fn set_statuses(
+pub(in crate::kind) fn set_statuses(
     form: &CommandsForm,
 ) -> impl Iterator<Item = (&'static str, &Spanned<String>)> {
     let all = [

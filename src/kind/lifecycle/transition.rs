@@ -2,9 +2,9 @@
 
 use serde_json::Value;
 
-use super::field_path::FieldPath;
 use super::state::{StampWhen, Statuses, Transition};
-use super::{Kind, Role, StateIx};
+use crate::kind::field_path::FieldPath;
+use crate::kind::{Kind, Role, StateIx};
 use crate::names::{AgentName, with_article};
 use crate::numbers::UnixNanos;
 use crate::refusal::{Refusal, Rule};
@@ -109,7 +109,7 @@ impl Kind {
 
     /// What a record that comes with a transition must have because of the status that it has then, but
     /// for what the daemon writes with it.
-    pub(super) fn required_on_entry<'k>(
+    pub(in crate::kind) fn required_on_entry<'k>(
         &'k self,
         transition: &'k Transition,
         status: &'k str,

@@ -20,7 +20,7 @@ pub(super) enum Takes {
 }
 
 /// Looks at how a pattern is written: `^(high|low)$`, the same behind `(?i)`, or with `[Ll][Oo][Ww]`.
-pub(super) fn takes(pattern: &str, examples: &[&str]) -> Takes {
+pub(in crate::kind) fn takes(pattern: &str, examples: &[&str]) -> Takes {
     let is_plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | ' ');
     if examples.is_empty() || !examples.iter().all(|word| word.chars().all(is_plain)) {
         return Takes::More;

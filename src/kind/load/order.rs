@@ -2,13 +2,13 @@
 
 use serde_saphyr::Spanned;
 
-use super::definition::{OrderForm, PriorityForm};
-use super::field_path::FieldPath;
-use super::load::{Names, Wrong, path, paths};
-use super::order::{Counts, Order, Priority};
-use super::schema::Schema;
-use super::state::{State, Statuses};
-use super::yaml::{OneOrMany, line, unknown};
+use super::{Names, Wrong, path, paths};
+use crate::kind::definition::{OrderForm, PriorityForm};
+use crate::kind::field_path::FieldPath;
+use crate::kind::lifecycle::order::{Counts, Order, Priority};
+use crate::kind::lifecycle::state::{State, Statuses};
+use crate::kind::schema::Schema;
+use crate::kind::yaml::{OneOrMany, line, unknown};
 use crate::names::FileName;
 
 /// The computed directory of what is ready, where the kind names none.

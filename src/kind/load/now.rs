@@ -3,14 +3,13 @@
 
 use std::collections::HashSet;
 
-use super::definition::{ChoresForm, KindForm};
-use super::load::Wrong;
-use super::load_commands::commands_can_work;
-use super::load_written::{fields_are_apart, handed_on_is_apart, written_is_taken};
-use super::state::Statuses;
-use super::unmet::names_are_texts;
-use super::yaml::{line, unknown};
-use super::{Kind, Role, json};
+use super::Wrong;
+use super::commands::commands_can_work;
+use super::written::{fields_are_apart, handed_on_is_apart, names_are_texts, written_is_taken};
+use crate::kind::definition::{ChoresForm, KindForm};
+use crate::kind::lifecycle::state::Statuses;
+use crate::kind::yaml::{line, unknown};
+use crate::kind::{Kind, Role, json};
 use crate::names::{WHY, expect_not_computed};
 
 /// See [`Kind::expect_taken_now`].
@@ -158,8 +157,8 @@ pub(super) fn files_are_apart(form: &KindForm, kind: &Kind) -> Result<(), Wrong>
 
 #[cfg(test)]
 mod tests {
-    use super::super::load_test::{SCHEMA, SOUND};
     use crate::kind::Kind;
+    use crate::kind::load::load_test::{SCHEMA, SOUND};
 
     fn refused(definition: &str, said: &str, line: u32) {
         let error = Kind::load("errand.kind.yaml", definition, SCHEMA).unwrap_err();

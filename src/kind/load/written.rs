@@ -4,11 +4,12 @@
 
 use serde_saphyr::Spanned;
 
-use super::Kind;
-use super::definition::{EndingForm, FieldsForm, KindForm};
-use super::field_path::FieldPath;
-use super::load::Wrong;
-use super::yaml::line;
+use super::Wrong;
+use crate::kind::Kind;
+use crate::kind::definition::{EndingForm, FieldsForm, KindForm};
+use crate::kind::field_path::FieldPath;
+use crate::kind::schema::Schema;
+use crate::kind::yaml::line;
 
 /// A time as transitions and the end of a lease write it.
 const TIME: &str = "2026-11-21T22:17:11Z";
@@ -43,6 +44,23 @@ pub(super) fn written_is_taken(form: &KindForm, kind: &Kind) -> Result<(), Wrong
         }
         _ => Ok(()),
     }
+}
+
+/// Fails where one who is to be named in a record can never be: the schema takes no text there.
+pub(super) fn names_are_texts(form: &KindForm, schema: &Schema) -> Result<(), Wrong> {
+    let handoff = form.chores.handoff.as_ref();
+    let named = [form.fields.owner.as_ref(), handoff.map(|handoff| &handoff.agent)];
+    for field in named.into_iter().flatten() {
+        let takes_text = |path: &FieldPath| path.ways().iter().any(|way| schema.takes_text_at(way));
+        if FieldPath::parse(&field.value).is_ok_and(|path| !takes_text(&path)) {
+            let reason = format!(
+                "the schema takes no text as `{}`, which names an agent: make it `\"type\": [\"string\", \"null\"]`",
+                field.value
+            );
+            return Err((line(field), reason));
+        }
+    }
+    Ok(())
 }
 
 /// What says which record it is, in which state, and whose.
@@ -132,7 +150,7 @@ pub(super) fn fields_are_apart(form: &KindForm, kind: &Kind) -> Result<(), Wrong
 
 #[cfg(test)]
 mod tests {
-    use super::super::load_test::{SCHEMA, SOUND};
+    use crate::kind::load::load_test::{SCHEMA, SOUND};
     use crate::kind::{Kind, KindError};
     use crate::names::AgentName;
 

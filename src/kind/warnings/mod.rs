@@ -4,11 +4,16 @@
 //! lifecycle need not have claims. Deliberately not here: what cannot be meant, which `load`
 //! refuses.
 
+mod unmet;
+
+#[cfg(test)]
+mod warnings_test;
+
 use super::definition::KindForm;
-use super::load_commands::set_statuses;
-use super::order::CLAIMED;
-use super::pattern::Pattern;
-use super::state::{State, Statuses};
+use super::lifecycle::order::CLAIMED;
+use super::lifecycle::pattern::Pattern;
+use super::lifecycle::state::{State, Statuses};
+use super::load::commands::set_statuses;
 use super::yaml::{self, line};
 use super::{Kind, KindError, other_draft};
 use crate::units;

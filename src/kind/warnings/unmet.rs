@@ -3,13 +3,12 @@
 //!
 //! What must stay true: what is called never has never. Deliberately not here: what a record in a store says.
 
-use super::Kind;
-use super::definition::KindForm;
-use super::field_path::FieldPath;
-use super::load::Wrong;
-use super::schema::Schema;
-use super::state::{OnExpiry, StateIx, Statuses, Transition};
-use super::yaml::line;
+use crate::kind::Kind;
+use crate::kind::definition::KindForm;
+use crate::kind::field_path::FieldPath;
+use crate::kind::lifecycle::state::{OnExpiry, StateIx, Statuses, Transition};
+use crate::kind::load::Wrong;
+use crate::kind::yaml::line;
 use crate::names::{first_few, printable};
 
 /// Most words that one message names.
@@ -138,26 +137,9 @@ impl Kind {
     }
 }
 
-/// Fails where one who is to be named in a record can never be: the schema takes no text there.
-pub(super) fn names_are_texts(form: &KindForm, schema: &Schema) -> Result<(), Wrong> {
-    let handoff = form.chores.handoff.as_ref();
-    let named = [form.fields.owner.as_ref(), handoff.map(|handoff| &handoff.agent)];
-    for field in named.into_iter().flatten() {
-        let takes_text = |path: &FieldPath| path.ways().iter().any(|way| schema.takes_text_at(way));
-        if FieldPath::parse(&field.value).is_ok_and(|path| !takes_text(&path)) {
-            let reason = format!(
-                "the schema takes no text as `{}`, which names an agent: make it `\"type\": [\"string\", \"null\"]`",
-                field.value
-            );
-            return Err((line(field), reason));
-        }
-    }
-    Ok(())
-}
-
 #[cfg(test)]
 mod tests {
-    use super::super::load_test::{SCHEMA, SOUND};
+    use crate::kind::load::load_test::{SCHEMA, SOUND};
     use crate::kind::{Kind, KindError};
 
     fn load(definition: &str) -> Result<Kind, KindError> {

@@ -3,17 +3,17 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use super::{Becomes, EndCommand, Kind, KindError, OnExpiry, Place, Role, Statuses};
+use crate::kind::{Becomes, EndCommand, Kind, KindError, OnExpiry, Place, Role, Statuses};
 use crate::names::{StateName, TreePath};
 
-pub(super) const SCHEMA: &str = r#"{
+pub(in crate::kind) const SCHEMA: &str = r#"{
   "properties": {
     "id": {"type": "string"}, "status": {"enum": ["new", "busy", "done"]}, "by": {},
     "at": {}, "result": {}
   }
 }"#;
 
-pub(super) const SOUND: &str = "\
+pub(in crate::kind) const SOUND: &str = "\
 kind: errand
 schema: errand.v1.json
 extensions: [yaml]
@@ -43,7 +43,7 @@ transitions:
   - { from: shut, to: open, event: restored, by: [operator] }
 ";
 
-pub(super) fn load(definition: &str) -> Result<Kind, KindError> {
+pub(in crate::kind) fn load(definition: &str) -> Result<Kind, KindError> {
     Kind::load("errand.kind.yaml", definition, SCHEMA)
 }
 
@@ -304,7 +304,7 @@ fn where_a_record_is_tried_again_the_lease_says() {
 
 #[test]
 fn the_definition_in_the_reference_is_sound() {
-    let reference = include_str!("../../docs/kinds.md");
+    let reference = include_str!("../../../docs/kinds.md");
     let first = |form: &str| {
         reference.split(&format!("```{form}\n")).nth(1).unwrap().split("```").next().unwrap()
     };
@@ -315,9 +315,9 @@ fn the_definition_in_the_reference_is_sound() {
 /// Every field of the task's schema stands in the reference, and so does what else it is made of.
 #[test]
 fn the_reference_names_every_field_of_a_task() {
-    let reference = include_str!("../../docs/kinds.md");
+    let reference = include_str!("../../../docs/kinds.md");
     let fields = &reference[reference.find("### Fields").unwrap()..];
-    let task = super::builtin::task();
+    let task = crate::kind::builtin::task();
     let schema: serde_json::Value = serde_json::from_str(&task.source().schema).unwrap();
     let properties = |value: &serde_json::Value| -> Vec<String> {
         value["properties"].as_object().into_iter().flat_map(|all| all.keys().cloned()).collect()
@@ -413,7 +413,7 @@ fn only_where_a_definition_can_be_changed_another_name_is_offered_there() {
     );
     let own = with("dirs: [open]", "dirs: [ready]");
     assert!(own.reason.contains("take another name, or name another"), "{own}");
-    let task = super::builtin::task();
+    let task = crate::kind::builtin::task();
     let error = task.with_dirs(&overrides(&[("inbox", &["ready"])])).unwrap_err();
     assert!(error.reason.ends_with("state `inbox`: take another name"), "{error}");
 }

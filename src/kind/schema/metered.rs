@@ -40,7 +40,7 @@ pub(super) struct Meter(Cell<usize>);
 
 impl Meter {
     /// Runs `judge` on `value`, for at most `steps`, by a schema of that reach.
-    pub(super) fn run<T: Send>(
+    pub(in crate::kind) fn run<T: Send>(
         (steps, reach): (usize, Reach),
         value: &Value,
         judge: impl FnOnce(Metered<'_>) -> T + Send,
@@ -312,8 +312,8 @@ impl<'a> Iterator for ElementsIter<'a> {
 mod tests {
     use serde_json::json;
 
-    use super::super::Schema;
     use super::*;
+    use crate::kind::Schema;
 
     fn judge(schema: &Value, value: &Value) -> Result<(), String> {
         let schema = Schema::compile(&schema.to_string()).unwrap();
