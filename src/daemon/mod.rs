@@ -7,7 +7,6 @@
 
 // The store that it serves.
 mod chores;
-mod held;
 mod lock_files;
 mod logging;
 mod open;
@@ -15,52 +14,38 @@ mod paths;
 mod setup;
 
 // Its mounts, and what lies below and around them.
-mod below;
-mod covers;
-mod elsewhere;
-mod mount_table;
 mod mounts;
 mod nudge;
-mod options;
-mod point;
-mod reach;
-mod users;
-mod wanted;
 
 // Its control socket, and who comes to it.
-mod client;
-mod lines;
-mod places;
-mod room;
-mod server;
 mod socket;
 mod spare;
-mod wire;
 
 // The process: how it begins, is told to end, and fails.
 mod failure;
 mod signals;
 mod spawn;
-mod working;
 
-pub use client::{Answers, Client};
-pub use covers::Covers;
 pub use failure::{Cause, Failure};
-pub use held::{HeldWait, is_held};
 pub use logging::{start_log, trim_log};
-pub use mount_table::{
+pub use mounts::covers::Covers;
+pub use mounts::mount_table::{
     around as mounted_around, at as mounted_at, here as mounted_here, of_workfs,
 };
+pub use mounts::options::{OwnOptions, durability, role, root, sync_name};
+pub use mounts::point::{
+    clean_up, expect_nothing_inside, is_dead, left_covered, resolve, unmount_at,
+};
+pub use mounts::users::{Keeper, users_of};
+pub use mounts::wanted::{expect_mountable, expect_possible};
 pub use open::{OpenStore, open, open_to_check, open_to_look};
-pub use options::{OwnOptions, durability, role, root, sync_name};
 pub use paths::{StorePaths, answered};
-pub use point::{clean_up, expect_nothing_inside, is_dead, left_covered, resolve, unmount_at};
 pub use setup::{Crowded, Made, Setup, crowded, finish, layout, set_up};
 pub use signals::{Patience, hear_of_children, is_ignored, outlive_long_writes};
+pub use socket::client::{Answers, Client};
+pub use socket::held::{HeldWait, is_held};
+pub use socket::wire::{Answer, Ask, DaemonInfo, MountAsk, MountInfo, UnmountAsk, part_of};
 pub use spawn::{LOOK_AGAIN, Readiness, Spawned, detach_from_caller, ready_line, start};
-pub use users::{Keeper, users_of};
-pub use wanted::{expect_mountable, expect_possible};
-pub use wire::{Answer, Ask, DaemonInfo, MountAsk, MountInfo, UnmountAsk, part_of};
 pub use workfs_mount::{MountLine, is_dead as is_dead_mount, within};
 
 pub(crate) use paths::{await_answer, canonical, from_root};
@@ -78,8 +63,8 @@ use crate::service::Service;
 use crate::store::Durability;
 use crate::tree::{Hub, TxnTree, WorkTree};
 use mounts::{Mounts, Place};
-use server::Server;
 use socket::SocketFile;
+use socket::server::Server;
 
 /// What wakes the daemon's own thread.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

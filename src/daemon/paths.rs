@@ -10,7 +10,8 @@ use std::path::{Component, Path, PathBuf, absolute};
 use workfs_mount::MountLine;
 
 use super::failure::{Cause, Failure, OWN_STORE};
-use super::{mount_table, socket};
+use super::mounts::mount_table;
+use super::socket;
 use crate::limits::{MOUNT_ANSWER_WAIT, NAME_BYTES_MAX, STORE_PATH_BYTES_MAX};
 use crate::names::Shown;
 use crate::store::sqlite::write_protection;

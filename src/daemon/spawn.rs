@@ -15,7 +15,7 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 
 use super::failure::{Cause, Failure, OWN_STORE};
-use super::options::sync_name;
+use super::mounts::options::sync_name;
 use super::{Options, StorePaths, open, trim_log};
 use crate::limits::{DAEMON_END_WAIT, DAEMON_START_WAIT};
 use crate::names::Shown;

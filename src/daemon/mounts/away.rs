@@ -9,10 +9,10 @@ use std::sync::Arc;
 
 use workfs_mount::Mount;
 
+use super::point;
 use super::{Mounts, Row};
 use crate::daemon::failure::{Cause, Failure};
-use crate::daemon::point;
-use crate::daemon::wire::UnmountAsk;
+use crate::daemon::socket::wire::UnmountAsk;
 use crate::names::Shown;
 
 impl Mounts {

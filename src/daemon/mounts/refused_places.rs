@@ -6,8 +6,8 @@
 use std::path::{Component, Path, PathBuf};
 
 use super::Mounts;
+use super::options::{self, OwnOptions};
 use crate::daemon::failure::{Cause, Failure};
-use crate::daemon::options::{self, OwnOptions};
 use crate::daemon::paths::{answered, device_of};
 use crate::names::Shown;
 

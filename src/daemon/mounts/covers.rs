@@ -15,7 +15,7 @@ use parking_lot::Mutex;
 use serde::{Deserialize, Serialize};
 use workfs_mount::{Cover, MountLine, Underlay};
 
-use super::paths::StorePaths;
+use crate::daemon::paths::StorePaths;
 use crate::limits::{COVERS_MAX, COVERS_WAIT, COVERS_WRITTEN_WITHIN};
 use crate::names::Shown;
 use crate::store::open_own;

@@ -7,7 +7,7 @@ use std::path::PathBuf;
 
 use workfs_mount::{KNOWN_OPTIONS, MountOptions, OptionError};
 
-use super::failure::{Cause, Failure};
+use crate::daemon::failure::{Cause, Failure};
 use crate::kind::{Role, nearest};
 use crate::names::{AgentName, TreePath, printable_start};
 use crate::store::Durability;

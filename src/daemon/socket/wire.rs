@@ -7,7 +7,7 @@
 use serde::de::{DeserializeOwned, IgnoredAny};
 use serde::{Deserialize, Serialize};
 
-use super::failure::{Cause, Failure};
+use crate::daemon::failure::{Cause, Failure};
 use crate::names::{Shown, ShownPath, TreePath, printable_start, shell_word};
 use crate::service::{Caller, Part, Reply, Request};
 

@@ -5,10 +5,10 @@
 
 use std::path::Path;
 
-use super::failure::{Cause, Failure};
 use super::options::{self, OwnOptions};
 use super::point;
-use super::wire::MountAsk;
+use crate::daemon::failure::{Cause, Failure};
+use crate::daemon::socket::wire::MountAsk;
 use crate::kind::Role;
 use crate::names::{AgentName, TreePath};
 
@@ -37,7 +37,7 @@ pub fn expect_possible(ask: &MountAsk) -> Result<OwnOptions, Failure> {
 }
 
 /// Whom a mount is to act for, and what it is to show.
-pub(super) struct Who {
+pub(in crate::daemon) struct Who {
     /// For this agent; nobody's where it is none's.
     pub agent: Option<AgentName>,
     /// In this role, if it is not registered.

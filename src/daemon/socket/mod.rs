@@ -5,6 +5,16 @@
 //! of any length work; connecting ends, whatever the other side does. Deliberately not here: what
 //! is said over it (`wire`).
 
+pub(super) mod client;
+mod elsewhere;
+pub(super) mod held;
+pub(super) mod lines;
+pub(super) mod places;
+mod room;
+pub(super) mod server;
+pub(super) mod wire;
+mod working;
+
 use std::io;
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::os::unix::fs::FileTypeExt;

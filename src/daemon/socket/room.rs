@@ -32,20 +32,20 @@ use rustix::event::epoll::{self, CreateFlags, EventData, EventFlags};
 use rustix::event::{EventfdFlags, Timespec, eventfd};
 use workfs_mount::Shares;
 
-use self::jobs::{Job, serve};
-use super::failure::Failure;
 use super::lines::Lines;
 use super::places::no_place;
-use super::socket;
-use super::spare;
 use super::wire::Answer;
+use crate::daemon::failure::Failure;
+use crate::daemon::socket;
+use crate::daemon::spare;
 use crate::engine::Place;
 use crate::limits::{CLAIM_WAITERS_MAX, CLAIM_WORKERS};
 use crate::names::AgentName;
 use crate::numbers::WorkspaceKey;
 use crate::service::{self, Caller, ClaimArgs, ClaimReport, Reply, Service};
+use jobs::{Job, serve};
 
-pub use self::jobs::give_back;
+pub use jobs::give_back;
 
 /// Descriptor 0 of the poll set: something was told.
 const TOLD: u64 = 0;

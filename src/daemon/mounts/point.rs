@@ -10,14 +10,13 @@ use std::time::Instant;
 
 use workfs_mount::{DirState, Mount, Underlay, detach_dead, state_of};
 
+use super::covers::Covers;
+use super::mount_table;
+use crate::daemon::failure::{Cause, Failure};
+use crate::daemon::paths::{answered, await_answer, from_root};
+use crate::daemon::spawn::LOOK_AGAIN;
 use crate::limits::UNMOUNT_PATIENCE;
 use crate::names::{Shown, shell_word};
-
-use super::covers::Covers;
-use super::failure::{Cause, Failure};
-use super::mount_table;
-use super::paths::{answered, await_answer, from_root};
-use super::spawn::LOOK_AGAIN;
 
 /// How many names are told.
 pub const NAMED_MAX: usize = 5;

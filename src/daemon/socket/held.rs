@@ -7,8 +7,8 @@
 use std::time::Instant;
 
 use super::client::is_stopped;
-use super::paths::StorePaths;
-use super::users::Process;
+use crate::daemon::mounts::users::Process;
+use crate::daemon::paths::StorePaths;
 use crate::limits::{DAEMON_START_WAIT, LOCK_PATIENCE};
 use crate::store::sqlite::{self, named_holder};
 

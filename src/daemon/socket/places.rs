@@ -12,7 +12,7 @@ use std::os::unix::net::UnixStream;
 use parking_lot::Mutex;
 use workfs_mount::{Shares, UsedUp};
 
-use super::failure::{Cause, Failure};
+use crate::daemon::failure::{Cause, Failure};
 use crate::limits::{CONNECTIONS_MAX, FOLLOWERS_MAX, MOUNTS_MAX};
 
 /// What a user is told who can have no place; `what` is the word for those who have one.

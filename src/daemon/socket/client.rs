@@ -14,13 +14,13 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use super::elsewhere::expect_same_place;
-use super::failure::{Cause, Failure};
 use super::held::HeldWait;
 use super::lines::Lines;
-use super::paths::StorePaths;
-use super::socket;
-use super::spawn::LOOK_AGAIN;
 use super::wire::{Answer, Ask};
+use crate::daemon::failure::{Cause, Failure};
+use crate::daemon::paths::StorePaths;
+use crate::daemon::socket;
+use crate::daemon::spawn::LOOK_AGAIN;
 use crate::limits::{DAEMON_ANSWER_WAIT, DAEMON_STOPPED_WAIT, INTERRUPT_WAIT, SOCKET_PATIENCE};
 use crate::names::Shown;
 use crate::store::StoreError;

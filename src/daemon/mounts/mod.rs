@@ -5,7 +5,15 @@
 //! here: looking at mount points (`point`), sessions (`workfs_mount`).
 
 mod away;
+mod below;
+pub(super) mod covers;
+pub(super) mod mount_table;
+pub(super) mod options;
+pub(super) mod point;
+mod reach;
 mod refused_places;
+pub(super) mod users;
+pub(super) mod wanted;
 
 use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
@@ -20,16 +28,9 @@ use workfs_mount::{
 };
 
 use super::Event;
-use super::below::Point;
-use super::covers::Covers;
 use super::failure::{Cause, Failure};
-use super::mount_table;
-use super::options::{self, OwnOptions};
 use super::paths::StorePaths;
-use super::point;
-use super::reach::{Reach, numbers_otherwise};
-use super::wanted::Who;
-use super::wire::{MountAsk, MountInfo};
+use super::socket::wire::{MountAsk, MountInfo};
 use crate::engine::{Engine, PutAgent, Registered, offer, path_of_dir, user_name};
 use crate::kind::Role;
 use crate::limits::{MOUNTS_MAX, TAKEN_AWAY_WAIT};
@@ -38,6 +39,11 @@ use crate::numbers::{Ino, UnixNanos};
 use crate::service::Caller;
 use crate::store::{Durability, Read};
 use crate::tree::{Hub, Identity, TxnTree};
+use below::Point;
+use covers::Covers;
+use options::OwnOptions;
+use reach::{Reach, numbers_otherwise};
+use wanted::Who;
 
 /// The mounts of one daemon.
 pub struct Mounts {

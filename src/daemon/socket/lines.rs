@@ -16,9 +16,9 @@ use rustix::net::{
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-use super::failure::Failure;
-use super::socket;
 use super::wire::{Answer, Ask};
+use crate::daemon::failure::Failure;
+use crate::daemon::socket;
 use crate::limits::{
     ANSWER_BYTES_MAX, ASK_BYTES_MAX, INTERRUPT_BYTES_MAX, SOCKET_BYTES_A_SECOND, SOCKET_PATIENCE,
 };
@@ -264,9 +264,9 @@ fn read<T: DeserializeOwned>(line: &[u8]) -> io::Result<T> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::failure::Cause;
-    use super::super::wire::MountAsk;
     use super::*;
+    use crate::daemon::failure::Cause;
+    use crate::daemon::socket::wire::MountAsk;
 
     fn pair() -> (Lines, Lines) {
         let (one, other) = UnixStream::pair().unwrap();

@@ -11,15 +11,15 @@ use std::time::Duration;
 
 use workfs_mount::Mount;
 
-use super::super::failure::Failure;
-use super::super::lines::Lines;
-use super::super::mounts::Place;
-use super::super::places::Seat;
-use super::super::point;
-use super::super::socket::{self, End, Peer};
-use super::super::spare;
-use super::super::wire::{Answer, MountAsk};
 use super::{Served, Shared};
+use crate::daemon::failure::Failure;
+use crate::daemon::mounts::Place;
+use crate::daemon::mounts::point;
+use crate::daemon::socket::lines::Lines;
+use crate::daemon::socket::places::Seat;
+use crate::daemon::socket::wire::{Answer, MountAsk};
+use crate::daemon::socket::{self, End, Peer};
+use crate::daemon::spare;
 use crate::names::Shown;
 
 /// Mounts, and goes on as long as the client holds what was mounted.

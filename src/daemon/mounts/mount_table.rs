@@ -5,7 +5,7 @@ use std::path::Path;
 
 use workfs_mount::MountLine;
 
-use super::failure::{Cause, Failure};
+use crate::daemon::failure::{Cause, Failure};
 
 /// Fails where the kernel does not tell what is mounted.
 ///

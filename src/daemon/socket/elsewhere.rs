@@ -6,9 +6,9 @@
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 
-use super::failure::{Cause, Failure};
-use super::mount_table;
-use super::paths::answered;
+use crate::daemon::failure::{Cause, Failure};
+use crate::daemon::mounts::mount_table;
+use crate::daemon::paths::answered;
 use crate::names::Shown;
 
 /// Fails where the process `daemon` would find another place by this path; passes where that cannot be told.

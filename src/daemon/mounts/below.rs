@@ -12,10 +12,10 @@ use std::time::Instant;
 use workfs_mount::{Mount, Underlay, detach_dead, detach_dead_but_one, state_of};
 
 use super::covers::Covers;
-use super::failure::Failure;
 use super::mount_table;
 use super::point::{LeftCovered, NAMED_MAX, expect_free, expect_nothing_inside, occupied, unmount};
-use super::spawn::LOOK_AGAIN;
+use crate::daemon::failure::Failure;
+use crate::daemon::spawn::LOOK_AGAIN;
 use crate::limits::{GIVEN_BACK_WAIT, POINT_WAIT};
 use crate::names::Shown;
 
@@ -49,7 +49,7 @@ impl Point<'_> {
         let mut told = Vec::new();
         let found = match Self::look(dir, covers, asked.clone(), &mut told) {
             // It lived, or did not answer, when it was looked at first, and has ended since.
-            Err(_) if super::is_dead(dir) => {
+            Err(_) if crate::daemon::is_dead(dir) => {
                 told.clear();
                 Self::look(dir, covers, asked, &mut told)
             }
@@ -66,7 +66,7 @@ impl Point<'_> {
         notes: &mut Vec<String>,
     ) -> Result<Point<'c>, Failure> {
         let (mut dead, mut left_by) = (None, None);
-        if super::is_dead(dir) {
+        if crate::daemon::is_dead(dir) {
             let line = mount_table::at(dir);
             let before = line.as_ref().and_then(Covers::words_of);
             // It may be another store's, and what the directory was like in that one's list.
@@ -87,7 +87,7 @@ impl Point<'_> {
         let mut below = dead.map_or_else(|| Underlay::open(dir), Ok);
         below = below.and_then(|below| below.held(POINT_WAIT));
         // Who had it before may have taken the dead one's place.
-        let is_dead = was_dead && super::is_dead(dir);
+        let is_dead = was_dead && crate::daemon::is_dead(dir);
         let listed = |below: &Underlay| {
             let of_other = || left_by.as_ref().and_then(|other| other.of(below));
             covers.of(below).or_else(of_other)

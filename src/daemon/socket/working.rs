@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use crossbeam_channel::Sender;
 
-use super::Event;
+use crate::daemon::Event;
 
 /// What is being served.
 #[derive(Debug)]

@@ -10,7 +10,7 @@ use std::time::Instant;
 use workfs_mount::MountLine;
 
 use super::mount_table;
-use super::spawn::LOOK_AGAIN;
+use crate::daemon::spawn::LOOK_AGAIN;
 use crate::limits::DAEMON_END_WAIT;
 use crate::names::printable;
 
@@ -61,24 +61,24 @@ impl Keeper {
 }
 
 /// A process's directory in `/proc`.
-pub(super) struct Process {
+pub(in crate::daemon) struct Process {
     number: u32,
     dir: PathBuf,
 }
 
 impl Process {
-    pub(super) fn of(number: u32) -> Process {
+    pub(in crate::daemon) fn of(number: u32) -> Process {
         Process { number, dir: Path::new("/proc").join(number.to_string()) }
     }
 
     /// Whether it was called as what serves a store: in the background, or in front.
-    pub(super) fn is_daemon(&self) -> bool {
+    pub(in crate::daemon) fn is_daemon(&self) -> bool {
         let called = std::fs::read(self.dir.join("cmdline")).unwrap_or_default();
         called.split(|byte| *byte == 0).skip(1).any(|word| word == b"daemon" || word == b"mount")
     }
 
     /// Whether it listens at a socket that has a name, or had one; `None` where it is not told.
-    pub(super) fn listens(&self) -> Option<bool> {
+    pub(in crate::daemon) fn listens(&self) -> Option<bool> {
         let files = std::fs::read_dir(self.dir.join("fd")).ok()?;
         let open: HashSet<PathBuf> =
             files.flatten().filter_map(|file| std::fs::read_link(file.path()).ok()).collect();
