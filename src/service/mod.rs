@@ -10,48 +10,23 @@
 
 // The commands, one file each.
 mod agents;
-mod backup;
-mod claim;
-mod doctor;
 mod export;
-mod finish;
 mod fsck;
-mod gc;
-mod govern;
-mod heartbeat;
 mod import;
-mod list;
-mod log;
+mod past;
 mod project;
-mod ready;
-mod restore;
-mod rewind;
-mod rows;
-mod show;
+mod records;
 mod status;
+mod upkeep;
 mod watch;
 mod why;
 
 // What is asked, by whom, and what is answered.
-mod caller;
-mod pace;
-mod part;
-mod refused;
 mod reply;
 mod request;
 
 // What several of them need.
-mod anew;
-mod computed;
 mod find;
-mod in_ready;
-mod lane;
-mod misfits;
-mod misnamed;
-mod pasts;
-mod permitted;
-mod places;
-mod whence;
 
 #[cfg(test)]
 mod tests;
@@ -60,37 +35,37 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 pub use agents::{AgentInfo, AgentsReport};
-pub use anew::make_rows;
-pub use backup::BackupReport;
-pub use caller::Caller;
-pub use claim::{
-    ClaimReport, claim_wish, is_any_left, is_as_claimed, waited_in_vain, waits_on, workspace_of,
-};
-pub use computed::ONLY_SHOWN;
-pub use doctor::{DoctorReport, Finding, Health, doctor};
 pub use export::{ExportReport, export};
-pub use finish::MoveReport;
+pub use find::computed::ONLY_SHOWN;
 pub use fsck::{FsckReport, Problem, fsck};
-pub use gc::{GcProject, GcReport};
-pub use govern::{GovernReport, Unfit, govern, unfit};
-pub use heartbeat::{HeartbeatReport, LeaseInfo};
 pub use import::Parts;
 pub use import::{Correction, DraftReason, ImportReport, Listed, Unreadable};
-pub use list::{ListReport, ListRow};
-pub use log::LogReport;
-pub use misfits::{Misfit, Misfits, misfits};
-pub use part::Part;
-pub use permitted::expect_way_to_part;
+pub use past::log::LogReport;
+pub use past::rewind::RewindReport;
 pub use project::{PARTS, ProjectReport, SCRATCHPAD};
-pub use ready::{ReadyReport, ReadyRow};
-pub use refused::expect_runner;
+pub use records::claim::{
+    ClaimReport, claim_wish, is_any_left, is_as_claimed, waited_in_vain, waits_on, workspace_of,
+};
+pub use records::finish::MoveReport;
+pub use records::heartbeat::{HeartbeatReport, LeaseInfo};
+pub use records::list::{ListReport, ListRow};
+pub use records::ready::{ReadyReport, ReadyRow};
+pub use records::show::{HistoryRow, ShowReport};
+pub use reply::rows::Whole;
 pub use reply::{Exit, Failure, Reply, Report, Sink};
+pub use request::caller::Caller;
+pub use request::part::Part;
+pub use request::permitted::expect_way_to_part;
+pub use request::refused::expect_runner;
 pub use request::*;
-pub use restore::{RestoreReport, restore};
-pub use rewind::RewindReport;
-pub use rows::Whole;
-pub use show::{HistoryRow, ShowReport};
 pub use status::{StateCount, StatusReport, WorkspaceStatus};
+pub use upkeep::anew::make_rows;
+pub use upkeep::backup::BackupReport;
+pub use upkeep::doctor::{DoctorReport, Finding, Health, doctor};
+pub use upkeep::gc::{GcProject, GcReport};
+pub use upkeep::govern::{GovernReport, Unfit, govern, unfit};
+pub use upkeep::misfits::{Misfit, Misfits, misfits};
+pub use upkeep::restore::{RestoreReport, restore};
 pub use watch::WatchReport;
 pub use why::{WhyReport, WhyRow};
 
@@ -98,6 +73,9 @@ use crate::engine::{Engine, IsWritten, runs_the_store};
 use crate::names::AgentName;
 use crate::refusal::{Refusal, Rule};
 use crate::store::{Identity, Read, Readers, Record, StoreError};
+use past::{log, rewind};
+use records::{claim, finish, heartbeat, list, ready, show};
+use upkeep::{backup, gc};
 
 /// What serves requests: an engine, and where its store lies.
 pub struct Service {

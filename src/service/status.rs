@@ -4,6 +4,9 @@ use std::os::unix::fs::MetadataExt as _;
 
 use serde::{Deserialize, Serialize};
 
+use super::find::state_dirs;
+use super::upkeep::backup::beside;
+use super::{Exit, Failure, Service};
 use crate::config::Config;
 use crate::kind::State;
 use crate::names::{Shown, ShownPath};
@@ -11,10 +14,6 @@ use crate::numbers::G;
 use crate::store::sqlite::FILES;
 use crate::store::{Class, Read};
 use crate::units::counted;
-
-use super::backup::beside;
-use super::find::state_dirs;
-use super::{Exit, Failure, Service};
 
 /// Records of one state.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -149,7 +148,7 @@ pub(super) fn status(service: &Service) -> Result<StatusReport, Failure> {
         let last = read.last_event()?;
         let last_at = last.as_ref().and_then(|row| {
             let line: serde_json::Value = serde_json::from_str(&row.line).ok()?;
-            Some(super::show::seconds(line.get("at")?.as_str()?))
+            Some(super::records::show::seconds(line.get("at")?.as_str()?))
         });
         // Not their lengths: what was given back of big files is holes. Nor all that they take: there is room ahead,
         // for as long as somebody has the store, be it this command.

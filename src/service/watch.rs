@@ -9,15 +9,14 @@ use std::time::{Duration, Instant};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use super::past::log::{IDLE_AFTER, readable};
+use super::past::places::{is_about, moves_directory};
+use super::request::part::path_of_ledger;
+use super::{Exit, Failure, Part, Reply, Service, Sink, WatchArgs};
 use crate::config::FileGlob;
 use crate::names::{json_path, path_of_text, shell_word};
 use crate::numbers::G;
 use crate::store::{EventRow, Read};
-
-use super::log::{IDLE_AFTER, readable};
-use super::part::path_of_ledger;
-use super::places::{is_about, moves_directory};
-use super::{Exit, Failure, Part, Reply, Service, Sink, WatchArgs};
 
 /// Events that are read from one snapshot.
 const PAGE: u64 = 512;

@@ -2,15 +2,15 @@
 
 use serde::{Deserialize, Serialize};
 
+use super::find::{Found, find};
+use super::request::permitted::{may_read, may_read_parked, not_the_past, not_theirs};
+use super::upkeep::misnamed;
+use super::{Caller, Exit, Failure, Part, Service, WhyArgs};
 use crate::config::Config;
 use crate::engine::{Breach, Outlook, breach, flaw, path_of_backup, sees_refusal};
 use crate::names::{ShownPath, TreePath, printable};
 use crate::refusal::{Refusal, Rule, TextPlace};
 use crate::store::{Read, RefusalRow};
-
-use super::find::{Found, find};
-use super::permitted::{may_read, may_read_parked, not_the_past, not_theirs};
-use super::{Caller, Exit, Failure, Part, Service, WhyArgs, misnamed};
 
 /// Rows that are given if nobody says how many.
 const ROWS: u64 = 10;

@@ -22,7 +22,8 @@ fn every_field_of_a_result_is_documented() {
     let document = read("docs/formats.md");
     let mut sources = files(&["src/service"], "rs");
     sources.retain(|path| !path.contains("/request/") && !path.contains("/tests/"));
-    sources.extend(["src/daemon/socket/wire.rs", "src/engine/claims/outlook.rs"].map(str::to_owned));
+    sources
+        .extend(["src/daemon/socket/wire.rs", "src/engine/claims/outlook.rs"].map(str::to_owned));
     let (mut broken, mut seen) = (Vec::new(), 0);
     for path in sources {
         for (name, fields) in written(&read(&path)) {

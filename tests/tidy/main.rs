@@ -29,7 +29,7 @@ const NAMES_THE_MOUNT: &[&str] = &[
     "src/tree/",
     "src/daemon/",
     "src/cli/",
-    "src/service/doctor.rs",
+    "src/service/upkeep/doctor.rs",
     "src/service/export/target.rs",
     "src/engine/actors/context.rs",
     "src/engine/actors/modes.rs",

@@ -18,6 +18,11 @@ use rustix::fs::{AtFlags, Mode, OFlags, linkat, mkdirat, openat, symlinkat, unli
 use rustix::io::Errno;
 use serde::{Deserialize, Serialize};
 
+use super::find::computed::expect_not_shown;
+use super::find::node_at;
+use super::reply::pace::Pace;
+use super::status::size;
+use super::{Exit, ExportArgs, Failure, Part, Sink, Unreadable};
 use crate::config::{CONFIG_KEY, Config};
 use crate::engine::read_plain;
 use crate::limits::CHUNK_BYTES;
@@ -25,12 +30,6 @@ use crate::names::{FileName, Shown, ShownPath, TreePath, printable};
 use crate::numbers::Ino;
 use crate::store::{Class, Node, NodeType, Read, Readers, StoreError, or_too_long};
 use crate::units::counted;
-
-use super::computed::expect_not_shown;
-use super::find::node_at;
-use super::pace::Pace;
-use super::status::size;
-use super::{Exit, ExportArgs, Failure, Part, Sink, Unreadable};
 use attributes::Written;
 use target::{Others, is_of_one_name, target};
 

@@ -17,13 +17,12 @@ mod schema;
 mod told;
 mod tree;
 
+use super::reply::pace::Pace;
+use super::{Failure, Sink};
 use crate::config::{CONFIG_KEY, Config};
 use crate::engine::rules_since;
 use crate::numbers::{G, Ino};
 use crate::store::{self, Read, Readers, StoreError};
-
-use super::pace::Pace;
-use super::{Failure, Sink};
 
 pub use report::{FsckReport, Problem};
 

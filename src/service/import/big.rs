@@ -9,6 +9,8 @@ use std::io::Read as _;
 
 use parking_lot::Mutex;
 
+use super::super::Service;
+use super::walk::Meta;
 use crate::engine::{
     Base, Command, Context, Placed, Put, PutContent, Remove, RemoveWhat, Rename, RenameMode,
     SetAttributes, Sight, TimeOrNow, WhileNamed, Write, WriteAt, read_plain,
@@ -18,11 +20,8 @@ use crate::limits::CHUNK_BYTES;
 use crate::names::FileName;
 use crate::numbers::Ino;
 use crate::refusal::{Refusal, Rule};
+use crate::service::reply::pace::Pace;
 use crate::store::Node;
-
-use super::super::Service;
-use super::super::pace::Pace;
-use super::walk::Meta;
 
 /// Bytes of one write.
 const PIECE_BYTES: usize = 1 << 20;

@@ -8,14 +8,7 @@ use std::io::Read as _;
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
 
-use crate::engine::{Placed, Put, PutContent, Text};
-use crate::names::FileName;
-use crate::numbers::Ino;
-use crate::refusal::{Refusal, Rule};
-
 use super::super::Failure;
-use super::super::misnamed::{Misnamed, Named};
-use super::super::pace::Pace;
 use super::big::Big;
 use super::flow::Flow;
 use super::walk::{FoundDir, Inode, Meta, Xattrs, shared, xattrs};
@@ -23,6 +16,12 @@ use super::{
     About, Correction, DraftReason, Import, ImportReport, Made, Unreadable, big, flow,
     is_of_the_store,
 };
+use crate::engine::{Placed, Put, PutContent, Text};
+use crate::names::FileName;
+use crate::numbers::Ino;
+use crate::refusal::{Refusal, Rule};
+use crate::service::reply::pace::Pace;
+use crate::service::upkeep::misnamed::{Misnamed, Named};
 
 /// Larger files are not put by one change.
 const ONE_CHANGE_BYTES_MAX: u64 = 8 << 20;

@@ -17,14 +17,13 @@ use rustix::fs::{
 };
 use rustix::io::Errno;
 
+use super::super::Failure;
+use super::report::Unreadable;
 use crate::names::{FileName, Shown, TreePath};
 use crate::numbers::UnixNanos;
+use crate::service::reply::pace::Pace;
 use crate::store::sqlite::is_of_store;
 use crate::store::{Identity, wants_descriptors};
-
-use super::super::Failure;
-use super::super::pace::Pace;
-use super::report::Unreadable;
 
 /// Deepest directory that is entered: each level on the way holds a descriptor.
 const DEPTH_MAX: usize = 200;

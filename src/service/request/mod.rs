@@ -6,6 +6,10 @@
 //! What must stay true: what a request is stands in its row of the one table, and nowhere else.
 
 mod args;
+pub(super) mod caller;
+pub(super) mod part;
+pub(super) mod permitted;
+pub(super) mod refused;
 
 use std::path::Path;
 
