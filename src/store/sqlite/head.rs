@@ -11,7 +11,7 @@ use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::Path;
 
 use super::lock::beside;
-use super::schema::APPLICATION_ID;
+use super::tables::schema::APPLICATION_ID;
 use crate::names::Shown;
 use crate::store::{Result, StoreError};
 

@@ -13,7 +13,7 @@ use std::sync::Arc;
 use rustix::fs::{FlockOperation, flock};
 
 use super::extents::ENDING;
-use super::room::MainFile;
+use super::log::room::MainFile;
 use crate::names::Shown;
 use crate::store::{Identity, Result, StoreError, is_full, open_itself, open_own};
 

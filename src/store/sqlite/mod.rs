@@ -3,35 +3,10 @@
 //! What must stay true: a commit that must survive power loss is flushed; parameters only, never
 //! values in SQL text; the file is 0600 and locked by one daemon at a time.
 
-// The traits of the store in SQL, and the tables.
-#[macro_use]
-mod read;
-mod agents;
-mod checks;
-mod chores;
-mod chunks;
-mod columns;
-mod files;
-mod leases;
-mod links;
-mod nodes;
-mod places;
-mod quotas;
-mod ready;
-mod schema;
-mod why;
-mod write;
-
-// Big files beside the tables.
+// What is stored: tables, big files beside them, and the log that brings both to the disk.
 mod extents;
-mod freeing;
-
-// Commits: the log, its flushes, and the room for it.
-mod checkpoint;
-mod gather;
-mod log_index;
-mod read_mark;
-mod room;
+mod log;
+mod tables;
 mod writer;
 
 // Opening and reading a store, and who has it.
@@ -42,23 +17,12 @@ mod lock;
 mod pool;
 mod reading;
 
-#[cfg(test)]
-mod extents_faults_test;
-#[cfg(test)]
-mod extents_test;
-#[cfg(test)]
-mod plans_test;
-
 use std::cell::RefCell;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use crossbeam_channel::RecvTimeoutError;
 use rusqlite::{Connection, ErrorCode, OpenFlags, ffi};
-
-use chunks::Space;
-use extents::Extents;
-use pool::{Pool, Reader};
 
 pub use extents::ENDING as EXTENTS;
 pub use head::refuse_other;
@@ -74,13 +38,20 @@ use super::{Identity, Read, Readers, Result, StoreError, is_full};
 use crate::limits::TOLD_EVERY;
 use crate::names::Shown;
 use crate::numbers::Ino;
+use extents::Extents;
+use log::{gather, room};
+use pool::{Pool, Reader};
+use tables::chunks::Space;
+use tables::nodes::Nodes;
+use tables::places::Places;
+use tables::{chores, schema};
 
 /// A connection to the store: reads, and inside [`Writer::transaction`] writes.
 struct Conn {
     sql: Connection,
     /// The inodes of the transaction under way; empty outside of one.
-    nodes: RefCell<nodes::Nodes>,
-    places: RefCell<places::Places>,
+    nodes: RefCell<Nodes>,
+    places: RefCell<Places>,
     extents: Arc<Extents>,
     /// Of the writer's connection.
     space: Space,

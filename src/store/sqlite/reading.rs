@@ -18,11 +18,12 @@ use rusqlite::{Connection, OpenFlags};
 use rustix::fs::{Access, AtFlags, CWD, accessat};
 
 use super::beside::expect_files;
-use super::chunks::End;
 use super::extents::Extents;
 use super::lock::{self, Lock, beside};
 use super::pool::Pool;
-use super::{Conn, Sqlite, configure, fail, named, refuse_other, schema};
+use super::tables::chunks::End;
+use super::tables::schema;
+use super::{Conn, Sqlite, configure, fail, named, refuse_other};
 use crate::names::Shown;
 use crate::store::{Durability, Read, Result, StoreError, Txn, Writer, open_itself, or_too_long};
 

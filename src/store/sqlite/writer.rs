@@ -7,14 +7,14 @@ use std::os::unix::fs::FileExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use super::checkpoint::Checkpointer;
-use super::chunks::{End, Space};
-use super::freeing::Freeing;
-use super::gather::{self, Logged};
+use super::extents::freeing::Freeing;
 use super::lock::beside;
-use super::places::Places;
-use super::read_mark::ReadMark;
-use super::room::MainFile;
+use super::log::checkpoint::Checkpointer;
+use super::log::gather::{self, Logged};
+use super::log::read_mark::ReadMark;
+use super::log::room::MainFile;
+use super::tables::chunks::{End, Space};
+use super::tables::places::Places;
 use super::{BUSY_PATIENCE, Conn, fail};
 use crate::names::Shown;
 use crate::store::{Durability, Read, Result, StoreError, Txn, Writer, open_itself};
@@ -280,7 +280,7 @@ mod tests {
 
     use crate::numbers::Ino;
     use crate::store::sqlite::Sqlite;
-    use crate::store::sqlite::log_index::tests::Unflushable;
+    use crate::store::sqlite::log::index::tests::Unflushable;
     use crate::store::{Durability, Readers as _, Result, Txn, Writer, read, read_by};
 
     fn put(txn: &mut dyn Txn, key: &str) -> Result<()> {

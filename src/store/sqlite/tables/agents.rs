@@ -2,9 +2,9 @@
 
 use rusqlite::params;
 
-use super::Conn;
 use super::columns::damaged;
 use crate::names::AgentName;
+use crate::store::sqlite::Conn;
 use crate::store::{AgentRow, ReadAgents, Result, TxnAgents};
 
 impl ReadAgents for Conn {

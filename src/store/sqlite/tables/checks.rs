@@ -7,10 +7,11 @@ use rusqlite::{Connection, Row};
 
 use super::columns::{file_name, int, number};
 use super::read::{event, node, record, workspace};
-use super::{Conn, fail, schema, unreadable};
+use super::schema;
 use crate::limits::{CHUNK_BYTES, CHUNK_INDEX_MAX};
 use crate::names::printable;
 use crate::numbers::{G, Ino, RecordKey, WorkspaceKey};
+use crate::store::sqlite::{Conn, fail, unreadable};
 use crate::store::{
     Chunks, Differs, EntryRow, EventRow, Legible, Node, Numbers, Part, ReadChecks, Record, Result,
     StoreError, Visit, Way, WorkspaceRow,
@@ -66,7 +67,7 @@ impl Conn {
     }
 
     /// Every problem that SQLite's own check finds, and those of what lies beside the tables.
-    pub(super) fn integrity(&self) -> Result<Vec<String>> {
+    pub(in crate::store::sqlite) fn integrity(&self) -> Result<Vec<String>> {
         let mut found: Vec<String> = Vec::new();
         let walked =
             self.each("SELECT * FROM pragma_integrity_check", [], |row| row.get(0), &mut |line| {

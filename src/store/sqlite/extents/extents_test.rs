@@ -4,24 +4,27 @@ use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use super::{FILES, Sqlite, SqliteWriter};
 use crate::limits::{BESIDE_FROM_CHUNK as FIRST, CHUNK_BYTES, EXTENTS_BYTES_MAX};
 use crate::numbers::Ino;
+use crate::store::sqlite::{FILES, Sqlite, SqliteWriter};
 use crate::store::{
     Durability, Identity, Readers as _, Result, StoreError, Txn, Writer, read, read_by,
 };
 
-pub(super) const FILE: Ino = Ino(7);
+pub(in crate::store::sqlite) const FILE: Ino = Ino(7);
 
-pub(super) fn chunk(byte: u8) -> Vec<u8> {
+pub(in crate::store::sqlite) fn chunk(byte: u8) -> Vec<u8> {
     vec![byte; CHUNK_BYTES]
 }
 
-pub(super) fn chunks(bytes: &[u8]) -> Vec<u8> {
+pub(in crate::store::sqlite) fn chunks(bytes: &[u8]) -> Vec<u8> {
     bytes.iter().flat_map(|byte| chunk(*byte)).collect()
 }
 
-pub(super) fn change(writer: &mut SqliteWriter, mut work: impl FnMut(&mut dyn Txn) -> Result<()>) {
+pub(in crate::store::sqlite) fn change(
+    writer: &mut SqliteWriter,
+    mut work: impl FnMut(&mut dyn Txn) -> Result<()>,
+) {
     let mut change = |txn: &mut dyn Txn| {
         txn.savepoint()?;
         work(txn)?;
@@ -30,7 +33,7 @@ pub(super) fn change(writer: &mut SqliteWriter, mut work: impl FnMut(&mut dyn Tx
     writer.transaction(&mut change).unwrap();
 }
 
-pub(super) fn put(writer: &mut SqliteWriter, first: u32, bytes: &[u8]) {
+pub(in crate::store::sqlite) fn put(writer: &mut SqliteWriter, first: u32, bytes: &[u8]) {
     let data = chunks(bytes);
     change(writer, |txn| {
         txn.delete_chunks(FILE, first, first + bytes.len() as u32 - 1)?;
@@ -48,8 +51,8 @@ pub(super) fn got(store: &Sqlite, first: u32, count: u32) -> Vec<Option<u8>> {
     (first..first + count).map(got).collect()
 }
 
-pub(super) fn extents(store: &Path) -> PathBuf {
-    super::lock::beside(store, super::extents::ENDING)
+pub(in crate::store::sqlite) fn extents(store: &Path) -> PathBuf {
+    crate::store::sqlite::lock::beside(store, super::ENDING)
 }
 
 /// How much of the disk the file beside the tables takes.
@@ -67,7 +70,7 @@ pub(super) fn await_taken(writer: &mut SqliteWriter, store: &Path, most: u64) {
     writer.checkpoint().unwrap();
 }
 
-pub(super) fn noted(store: &Path) -> i64 {
+pub(in crate::store::sqlite) fn noted(store: &Path) -> i64 {
     let sql = rusqlite::Connection::open(store).unwrap();
     sql.query_row("SELECT count(*) FROM freed", [], |row| row.get(0)).unwrap()
 }
@@ -351,12 +354,14 @@ fn a_backup_is_one_file_that_has_all() {
     put(&mut writer, 1_000, &[b'b'; 9]);
     change(&mut writer, |txn| txn.delete_chunks(FILE, 300, 399).map(drop));
     // SQLite opens an index beside it under a lock that commits take, too.
-    let mut alone = |_, _| !super::lock::beside(&copy, "-shm").exists();
+    let mut alone = |_, _| !crate::store::sqlite::lock::beside(&copy, "-shm").exists();
     std::fs::File::create(&copy).unwrap();
     let made = Identity::named(&copy).unwrap();
     assert!(store.backup((&copy, made), &mut alone).unwrap());
     drop((store, writer));
-    FILES.iter().for_each(|end| drop(std::fs::remove_file(super::lock::beside(&path, end))));
+    FILES
+        .iter()
+        .for_each(|end| drop(std::fs::remove_file(crate::store::sqlite::lock::beside(&path, end))));
     let (store, mut writer) = Sqlite::open(&copy).unwrap();
     assert_eq!(got(&store, 0, 300), [Some(b'a'); 300]);
     assert_eq!(got(&store, 300, 100), [None; 100]);

@@ -2,7 +2,7 @@
 //!
 //! What must stay true: a commit never waits for a checkpoint unless the log has grown so long that
 //! it must be cut; then the writer does it itself, when nothing can be added meanwhile. After a flush of the
-//! main file that failed all that the log has is moved once more before it begins anew (`log_index`).
+//! main file that failed all that the log has is moved once more before it begins anew (`index`).
 
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
@@ -15,8 +15,9 @@ use crossbeam_channel::{Sender, bounded};
 use parking_lot::Mutex;
 use rusqlite::ErrorCode;
 
+use super::index;
 use super::room::{MainFile, Room};
-use super::{Conn, fail, log_index};
+use crate::store::sqlite::{Conn, fail};
 use crate::store::{Result, StoreError, open_own};
 
 /// From this length on the log is moved beside the writer, in pages of 4 KiB. Each time is two
@@ -39,7 +40,7 @@ const AHEAD_FROM_PAGES: u64 = 512;
 pub(super) const FRAME_BYTES: u64 = 4096 + 24;
 
 /// The thread that moves the log.
-pub(super) struct Checkpointer {
+pub(in crate::store::sqlite) struct Checkpointer {
     pages: Arc<AtomicU64>,
     moved: Arc<AtomicU64>,
     /// How often the thread has moved anything, or failed to.
@@ -228,7 +229,7 @@ impl Drop for Checkpointer {
 
 /// What moves the log; one at a time.
 #[derive(Default)]
-pub(super) struct Mover {
+pub(in crate::store::sqlite) struct Mover {
     /// The disk may not have kept what counts as moved.
     is_doubtful: bool,
 }
@@ -246,7 +247,7 @@ impl Mover {
         connection.sql.busy_timeout(patience).map_err(fail)?;
         let told = |row: &rusqlite::Row<'_>| row.get::<_, i64>(0);
         let cut = self.run(connection, "PRAGMA wal_checkpoint(TRUNCATE)", told);
-        connection.sql.busy_timeout(super::BUSY_PATIENCE).map_err(fail)?;
+        connection.sql.busy_timeout(crate::store::sqlite::BUSY_PATIENCE).map_err(fail)?;
         Ok(cut? == 0)
     }
 
@@ -272,7 +273,7 @@ impl Mover {
     /// Sees to it that all of the log is moved once more, where it must be.
     fn resolve(&mut self, connection: &Conn) -> Result<()> {
         if self.is_doubtful {
-            log_index::count_nothing_as_moved(&connection.sql).map_err(fail)?;
+            index::count_nothing_as_moved(&connection.sql).map_err(fail)?;
             self.is_doubtful = false;
         }
         Ok(())

@@ -4,10 +4,8 @@ use std::cell::RefCell;
 
 use rusqlite::{ToSql, params};
 
-use super::Conn;
 use super::chunks::End;
 use super::columns::int;
-use super::extents::Extent;
 use super::nodes::Nodes;
 use super::read::{class_number, type_number};
 use super::ready::when_columns;
@@ -15,6 +13,8 @@ use super::why::why_text;
 use crate::limits;
 use crate::names::{AgentName, FileName, TreePath};
 use crate::numbers::{G, Ino, RecordKey, RefusalKey, WorkspaceKey};
+use crate::store::sqlite::Conn;
+use crate::store::sqlite::extents::Extent;
 use crate::store::{
     Draft, EventRow, Expected, NewNode, Node, PlaceRow, Read, Record, RefusalRow, Result, Standing,
     Txn, VersionRow,
@@ -37,7 +37,11 @@ macro_rules! row_places {
 }
 
 impl Conn {
-    pub(super) fn change(&self, sql: &str, parameters: impl rusqlite::Params) -> Result<usize> {
+    pub(in crate::store::sqlite) fn change(
+        &self,
+        sql: &str,
+        parameters: impl rusqlite::Params,
+    ) -> Result<usize> {
         self.sql
             .prepare_cached(sql)
             .and_then(|mut statement| statement.execute(parameters))
@@ -45,21 +49,21 @@ impl Conn {
     }
 
     /// Begins a transaction's work: nothing is done yet, no inode is held.
-    pub(super) fn begin_work(&mut self) {
+    pub(in crate::store::sqlite) fn begin_work(&mut self) {
         self.is_first = true;
         self.space.begin();
         self.nodes = RefCell::new(Nodes::of_transaction());
     }
 
     /// Writes the inodes that the transaction changed, each once.
-    pub(super) fn write_nodes(&mut self) -> Result<()> {
+    pub(in crate::store::sqlite) fn write_nodes(&mut self) -> Result<()> {
         let nodes = self.nodes.take();
         nodes.changed().try_for_each(|node| self.write_node(node))?;
         self.write_charges(&nodes.charges)
     }
 
     /// Forgets what counts in the transaction that ended only; gives what it has freed beside the tables.
-    pub(super) fn end_work(&mut self, end: End) -> Vec<Extent> {
+    pub(in crate::store::sqlite) fn end_work(&mut self, end: End) -> Vec<Extent> {
         self.nodes.take();
         self.places.get_mut().end(end == End::Committed);
         self.space.end(end)

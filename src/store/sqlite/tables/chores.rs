@@ -2,12 +2,12 @@
 
 use rusqlite::params;
 
-use super::Conn;
-use super::checkpoint::Mover;
 use super::columns::{int, number};
 use super::read::record;
 use crate::names::{AgentName, RecordId, StateName};
 use crate::numbers::{G, Ino, LeaderFence, LeaseTime, UnixNanos, WorkspaceKey};
+use crate::store::sqlite::Conn;
+use crate::store::sqlite::log::checkpoint::Mover;
 use crate::store::{ReadChores, Record, Result, StoreError, TxnChores, Visit};
 
 /// By the drafts, of which there are few: SQLite would go through all inodes, a million perhaps, in each round.
@@ -48,7 +48,7 @@ impl ReadChores for Conn {
 
 /// Ends the lead of whoever had the store open before: its lock is ours now. On a full disk the log must begin anew
 /// for it.
-pub(super) fn forget_leader(writer: &Conn) -> Result<()> {
+pub(in crate::store::sqlite) fn forget_leader(writer: &Conn) -> Result<()> {
     let forget = || {
         let forgotten = writer.sql.execute("UPDATE leader SET until = 0 WHERE until > 0", []);
         forgotten.map(drop).map_err(|error| writer.cause(error))

@@ -5,9 +5,9 @@ use std::collections::HashMap;
 
 use rusqlite::{Row, params};
 
-use super::Conn;
 use super::columns::{int, number};
 use crate::numbers::Ino;
+use crate::store::sqlite::Conn;
 use crate::store::{Charged, Growth, Node, ReadQuotas, Result, TxnQuotas};
 
 /// By how much sums have changed.

@@ -12,14 +12,14 @@ use std::collections::HashMap;
 use rusqlite::{Row, params};
 
 use super::columns::{int, number, tree_path};
-use super::{Conn, Result};
 use crate::limits::PLACES_REMEMBERED_MAX;
 use crate::numbers::{Ino, WorkspaceKey};
 use crate::store::PlaceRow;
+use crate::store::sqlite::{Conn, Result};
 
 /// The places that a connection remembers; only the writer's does.
 #[derive(Default)]
-pub(super) struct Places {
+pub(in crate::store::sqlite) struct Places {
     remembered: Option<HashMap<Ino, Option<PlaceRow>>>,
     /// Whether the transaction under way wrote to the tables.
     changed: bool,

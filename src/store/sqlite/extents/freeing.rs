@@ -17,7 +17,7 @@ use crossbeam_channel::{
 };
 use parking_lot::Mutex;
 
-use super::extents::{Extent, Extents, Flush};
+use super::{Extent, Extents, Flush};
 use crate::limits::{FREED_GATHERED_FOR, FREED_PATIENCE};
 use crate::store::{Result, StoreError, open_itself};
 
@@ -30,7 +30,7 @@ enum Told {
 }
 
 /// The thread that gives back.
-pub(super) struct Freeing {
+pub(in crate::store::sqlite) struct Freeing {
     /// How many extents wait.
     waiting: Arc<AtomicUsize>,
     given_back: Arc<Mutex<Vec<Extent>>>,

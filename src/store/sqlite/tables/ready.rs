@@ -2,11 +2,11 @@
 
 use rusqlite::{Row, params};
 
-use super::Conn;
 use super::columns::{int, number};
 use super::read::record;
 use crate::names::RecordId;
 use crate::numbers::{RecordKey, UnixNanos, WorkspaceKey};
+use crate::store::sqlite::Conn;
 use crate::store::{
     Edge, OrderKey, ReadReady, Readiness, Record, Result, Sides, TxnReady, Visit, When,
 };

@@ -22,14 +22,14 @@ struct Held {
 
 /// Inodes of one transaction.
 #[derive(Default)]
-pub(super) struct Nodes {
+pub(in crate::store::sqlite) struct Nodes {
     /// Whether a transaction of the writer is under way.
     active: bool,
     held: HashMap<Ino, Held>,
     /// What was held before each change since the last savepoint, oldest first.
     undo: Vec<(Ino, Option<Held>)>,
     /// What the changes mean to quotas.
-    pub charges: Charges,
+    pub(super) charges: Charges,
 }
 
 impl Nodes {
@@ -94,7 +94,7 @@ impl Nodes {
     }
 }
 
-impl super::Conn {
+impl crate::store::sqlite::Conn {
     /// A row of `nodes` as the transaction under way has left it.
     pub(super) fn as_changed(&self, node: Node) -> Node {
         self.nodes.borrow_mut().hold(node)

@@ -2,10 +2,10 @@
 
 use rusqlite::{Row, params};
 
-use super::Conn;
 use super::columns::{file_name, int, number};
 use crate::names::FileName;
 use crate::numbers::Ino;
+use crate::store::sqlite::Conn;
 use crate::store::{ReadLinks, Result, TxnLinks, Visit};
 
 fn further(row: &Row<'_>) -> rusqlite::Result<(Ino, Ino, FileName)> {

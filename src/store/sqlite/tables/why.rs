@@ -11,7 +11,7 @@ pub(super) fn why_text(why: &RefusedText) -> String {
     .to_string()
 }
 
-pub(super) fn why(text: &str) -> rusqlite::Result<RefusedText> {
+pub(in crate::store::sqlite) fn why(text: &str) -> rusqlite::Result<RefusedText> {
     #[derive(serde::Deserialize)]
     struct Stored {
         rule: crate::refusal::Rule,

@@ -8,11 +8,11 @@ pub(super) fn int(value: u64) -> i64 {
     value as i64
 }
 
-pub(super) fn number(row: &Row<'_>, column: usize) -> rusqlite::Result<u64> {
+pub(in crate::store::sqlite) fn number(row: &Row<'_>, column: usize) -> rusqlite::Result<u64> {
     row.get::<_, i64>(column).map(i64::cast_unsigned)
 }
 
-pub(super) fn damaged(what: impl std::fmt::Display) -> rusqlite::Error {
+pub(in crate::store::sqlite) fn damaged(what: impl std::fmt::Display) -> rusqlite::Error {
     rusqlite::Error::FromSqlConversionFailure(
         0,
         rusqlite::types::Type::Blob,
@@ -20,7 +20,10 @@ pub(super) fn damaged(what: impl std::fmt::Display) -> rusqlite::Error {
     )
 }
 
-pub(super) fn file_name(row: &Row<'_>, column: usize) -> rusqlite::Result<FileName> {
+pub(in crate::store::sqlite) fn file_name(
+    row: &Row<'_>,
+    column: usize,
+) -> rusqlite::Result<FileName> {
     FileName::new(row.get_ref(column)?.as_blob()?).map_err(damaged)
 }
 

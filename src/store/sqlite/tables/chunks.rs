@@ -1,5 +1,5 @@
 //! Chunks of plain files: rows of a table, of big files rows that say where in the file beside it
-//! ([`super::extents`]).
+//! ([`crate::store::sqlite::extents`]).
 //!
 //! What must stay true: whoever takes a row away that names a place there notes what is freed, in the same
 //! transaction; a row with neither content nor a place is a chunk that is lost, which is never read as zeros.
@@ -7,16 +7,16 @@
 
 use rusqlite::params;
 
-use super::Conn;
 use super::columns::{int, number};
-use super::extents::{Extent, lost};
 use crate::limits::{BESIDE_FROM_CHUNK, CHUNK_BYTES, CHUNK_INDEX_MAX, EXTENTS_BYTES_MAX};
 use crate::numbers::Ino;
+use crate::store::sqlite::Conn;
+use crate::store::sqlite::extents::{Extent, lost};
 use crate::store::{Result, StoreError};
 
 /// Where the writer's transaction puts chunks beside the tables, and what it has freed there.
 #[derive(Default)]
-pub(super) struct Space {
+pub(in crate::store::sqlite) struct Space {
     /// The end of what any row names, and of what the transaction has put there.
     end: u64,
     freed: Vec<Extent>,
@@ -30,7 +30,7 @@ pub(super) struct Space {
 
 /// How a transaction ended.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum End {
+pub(in crate::store::sqlite) enum End {
     Committed,
     Undone,
     /// It counts as undone. But the log has it, until the next one takes its place there: a kill before that
@@ -202,7 +202,7 @@ impl Conn {
     }
 
     /// Frees what those have put beside the tables that this transaction takes the place of.
-    pub(super) fn free_doubtful(&mut self) -> Result<()> {
+    pub(in crate::store::sqlite) fn free_doubtful(&mut self) -> Result<()> {
         let doubtful = self.space.doubtful.clone();
         self.note_freed(&doubtful)?;
         self.space.freed.extend(doubtful);
@@ -219,7 +219,7 @@ impl Conn {
 
     /// What was freed and is not given back yet; but not where a row has something: one of the two is wrong, which
     /// a check says, and nothing is lost before it has.
-    pub(super) fn freed(&self) -> Result<Vec<Extent>> {
+    pub(in crate::store::sqlite) fn freed(&self) -> Result<Vec<Extent>> {
         let sql = "SELECT at, length FROM freed f WHERE NOT EXISTS \
                    (SELECT 1 FROM chunks c WHERE c.at > f.at - ?1 AND c.at < f.at + f.length) ORDER BY at";
         self.all(sql, [CHUNK_BYTES as i64], |row| {
@@ -229,7 +229,7 @@ impl Conn {
     }
 
     /// Forgets what was given back.
-    pub(super) fn forget_freed(&self, extents: &[Extent]) -> Result<()> {
+    pub(in crate::store::sqlite) fn forget_freed(&self, extents: &[Extent]) -> Result<()> {
         for extent in extents {
             self.change("DELETE FROM freed WHERE at = ?1", [int(extent.start)])?;
         }
@@ -239,8 +239,8 @@ impl Conn {
 
 #[cfg(test)]
 mod tests {
-    use super::super::Sqlite;
-    use super::super::extents_test::{FILE, change};
+    use crate::store::sqlite::Sqlite;
+    use crate::store::sqlite::extents::extents_test::{FILE, change};
     use crate::store::{StoreError, read};
 
     // P4.4

@@ -86,7 +86,7 @@ fn failed(code: c_int) -> rusqlite::Error {
 }
 
 #[cfg(test)]
-pub(super) mod tests {
+pub(in crate::store::sqlite) mod tests {
     use super::*;
 
     /// While it lives, each flush of the main file of this connection fails.

@@ -4,11 +4,11 @@ use rusqlite::{OptionalExtension as _, Row, params};
 
 use super::columns::{damaged, file_name, int, number, tree_path};
 use super::why::why;
-use super::{Conn, fail};
 use crate::names::{AgentName, FileName, RecordId, StateName, TreePath};
 use crate::numbers::{
     Attempt, G, Ino, Lapses, RecordKey, RefusalKey, UnixNanos, Version, WorkspaceKey,
 };
+use crate::store::sqlite::{Conn, fail};
 use crate::store::{
     Class, Draft, EventRow, Node, NodeKind, NodeType, PlaceRow, Read, Record, RefusalRow, Rejected,
     Result, Standing, StoreError, Usage, VersionRow, Visit, WorkspaceRow,
@@ -73,7 +73,7 @@ fn class(number: i64) -> rusqlite::Result<Class> {
 }
 
 /// Reads a node whose columns start at `at`.
-pub(super) fn node(row: &Row<'_>, at: usize) -> rusqlite::Result<Node> {
+pub(in crate::store::sqlite) fn node(row: &Row<'_>, at: usize) -> rusqlite::Result<Node> {
     Ok(Node {
         ino: Ino(number(row, at)?),
         node_type: node_type(row.get(at + 1)?)?,
@@ -174,7 +174,7 @@ fn refusal(row: &Row<'_>) -> rusqlite::Result<RefusalRow> {
 }
 
 impl Conn {
-    pub(super) fn one<T>(
+    pub(in crate::store::sqlite) fn one<T>(
         &self,
         sql: &str,
         parameters: impl rusqlite::Params,
@@ -187,7 +187,7 @@ impl Conn {
     }
 
     /// Calls `visit` for each row until it returns false.
-    pub(super) fn each<T>(
+    pub(in crate::store::sqlite) fn each<T>(
         &self,
         sql: &str,
         parameters: impl rusqlite::Params,
@@ -204,7 +204,7 @@ impl Conn {
         Ok(())
     }
 
-    pub(super) fn all<T>(
+    pub(in crate::store::sqlite) fn all<T>(
         &self,
         sql: &str,
         parameters: impl rusqlite::Params,

@@ -15,7 +15,7 @@ use std::ptr::NonNull;
 use rusqlite::{Connection, ffi};
 
 /// A statement that is begun, never ended, and reads a page that is at hand anyway.
-pub(super) struct ReadMark {
+pub(in crate::store::sqlite) struct ReadMark {
     statement: NonNull<ffi::sqlite3_stmt>,
     is_held: Cell<bool>,
 }

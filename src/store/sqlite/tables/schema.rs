@@ -8,7 +8,7 @@
 
 use rusqlite::Connection;
 
-use super::{cause, fail};
+use crate::store::sqlite::{cause, fail};
 use crate::store::{MAKING_BEGUN, MAKING_KEY, Result, StoreError};
 
 /// `application_id` of a workfs store: "wkfs".

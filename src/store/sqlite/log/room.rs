@@ -24,7 +24,7 @@ use rusqlite::Connection;
 use rustix::fs::{FallocateFlags, fallocate};
 
 use super::checkpoint::FRAME_BYTES;
-use super::fail;
+use crate::store::sqlite::fail;
 use crate::store::{Result, StoreError, is_full, open_own};
 
 /// So many pages are taken ahead: those that come between two looks, and the largest write of a kernel
@@ -45,10 +45,10 @@ const PAGE_BYTES: u64 = 4096;
 const BLOCK_BYTES: u64 = 512;
 
 /// The main file, opened once more to take room in it.
-pub(super) type MainFile = Arc<File>;
+pub(in crate::store::sqlite) type MainFile = Arc<File>;
 
 /// Opens it, before SQLite does; no link in its place is followed.
-pub(super) fn open_main(path: &Path) -> std::io::Result<MainFile> {
+pub(in crate::store::sqlite) fn open_main(path: &Path) -> std::io::Result<MainFile> {
     let mut options = File::options();
     options.read(true).write(true).custom_flags(libc::O_NOFOLLOW);
     Ok(Arc::new(options.open(path)?))

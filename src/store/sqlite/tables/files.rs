@@ -2,11 +2,11 @@
 
 use rusqlite::{Row, params};
 
-use super::Conn;
 use super::columns::{damaged, file_name, int, number, tree_path};
 use crate::ledger::Hash;
 use crate::names::{FileName, TreePath};
 use crate::numbers::{G, HistoryKey, Ino, LeaseTime, UnixNanos};
+use crate::store::sqlite::Conn;
 use crate::store::{FileVersion, History, ReadFiles, Result, TxnFiles, Visit};
 
 fn history(row: &Row<'_>) -> rusqlite::Result<History> {

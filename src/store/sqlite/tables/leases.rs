@@ -2,11 +2,11 @@
 
 use rusqlite::{Row, params};
 
-use super::Conn;
 use super::columns::{damaged, int, number};
 use super::read::record;
 use crate::names::AgentName;
 use crate::numbers::{Attempt, LeaseTime, RecordKey};
+use crate::store::sqlite::Conn;
 use crate::store::{LeaseRow, LeaseTold, ReadLeases, Record, Result, TxnLeases, Visit};
 
 fn lease(row: &Row<'_>) -> rusqlite::Result<LeaseRow> {

@@ -28,11 +28,11 @@ use std::sync::{Arc, OnceLock};
 
 use rusqlite::ffi::{self, sqlite3_file, sqlite3_io_methods, sqlite3_vfs};
 
-use super::extents::{self, Extents};
+use crate::store::sqlite::extents::{self, Extents};
 use crate::store::{Result, StoreError, open_itself};
 
 /// The name under which SQLite knows it.
-pub(super) const NAME: &CStr = c"workfs";
+pub(in crate::store::sqlite) const NAME: &CStr = c"workfs";
 
 /// More than this is not held back; a larger commit is written in pieces. It is the most that
 /// SQLite's default writes in one call (`seekAndWriteFd` in `os_unix.c`).
@@ -43,7 +43,7 @@ const HEADER_OFFSET: i64 = 0;
 
 /// What a commit made of the log, whether or not it was done.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Logged {
+pub(in crate::store::sqlite) enum Logged {
     /// It has no commit more than before.
     Nothing,
     /// It may have all of one, which power loss can still take.
@@ -60,7 +60,10 @@ thread_local! {
 
 /// Runs `commit` on this thread, and tells what it made of the log; where `flush` is false, what it
 /// commits survives the daemon but not power loss.
-pub(super) fn committing<T>(flush: bool, commit: impl FnOnce() -> T) -> (T, Logged) {
+pub(in crate::store::sqlite) fn committing<T>(
+    flush: bool,
+    commit: impl FnOnce() -> T,
+) -> (T, Logged) {
     FLUSHES.set(Some(flush));
     LOGGED.set(Logged::Nothing);
     let done = commit();
@@ -72,7 +75,7 @@ pub(super) fn committing<T>(flush: bool, commit: impl FnOnce() -> T) -> (T, Logg
 ///
 /// # Errors
 /// If SQLite has no default to build on.
-pub(super) fn register() -> Result<()> {
+pub(in crate::store::sqlite) fn register() -> Result<()> {
     static REGISTERED: OnceLock<c_int> = OnceLock::new();
     let code = *REGISTERED.get_or_init(|| {
         // SAFETY: a null name asks for the default; SQLite initializes itself.

@@ -17,6 +17,12 @@
 //!
 //! Deliberately not here: which chunks lie here (`chunks`), and what a flush has kept (`flushes`).
 
+pub(super) mod freeing;
+
+#[cfg(test)]
+mod extents_faults_test;
+#[cfg(test)]
+pub(super) mod extents_test;
 mod flushes;
 
 use std::ffi::OsStr;
@@ -34,12 +40,12 @@ use parking_lot::Mutex;
 use rusqlite::Connection;
 use rustix::fs::{FallocateFlags, fallocate};
 
-use self::flushes::{Doubts, LogFlushes, Written};
 use super::lock::{beside, give_to_owner};
 use super::{cause, fail};
 use crate::limits::CHUNK_BYTES;
 use crate::names::Shown;
 use crate::store::{Identity, Result, StoreError, open_own};
+use flushes::{Doubts, LogFlushes, Written};
 
 /// What the file's name has more than the store's.
 pub const ENDING: &str = "-extents";
@@ -53,7 +59,7 @@ const NO_END: u64 = i64::MAX.unsigned_abs();
 /// Where the first chunk lies.
 const FIRST: u64 = CHUNK_BYTES as u64;
 
-pub(super) use self::flushes::Flush;
+pub(super) use flushes::Flush;
 
 /// Some bytes of the file.
 pub(super) type Extent = Range<u64>;
