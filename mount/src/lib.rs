@@ -5,67 +5,38 @@
 //! request, calls the tree, replies. Deliberately not here: tasks, YAML, SQL, the command line.
 #![cfg_attr(not(test), deny(clippy::disallowed_methods))]
 
-mod absent;
-mod adapter;
-mod answer;
-mod as_user;
-mod attach;
-mod attached;
-mod cover;
-mod deadline;
 mod errno;
 mod error;
-mod fusermount;
-mod gate;
-mod guard;
-mod heal;
-mod hold;
-mod line;
-mod listing;
+mod kernel;
 mod locks;
-mod lookups;
-mod mountinfo;
-mod negotiate;
-mod notifier;
-mod options;
-mod poll;
-mod proc_text;
-mod replace;
-mod reply;
-mod run;
-mod seen;
+mod mounting;
+mod requests;
 mod session;
 mod shares;
-mod spare;
-mod stale;
-mod standing;
 mod tree;
-mod unique_id;
-mod view;
 mod whereabouts;
-mod write_at;
 
-pub use as_user::as_user;
-pub use attach::unmount;
-pub use attached::{Attached, attach, attach_in_place_of_dead, serve};
-pub use cover::{Cover, Underlay, cover, uncover};
-pub use deadline::within;
 pub use errno::Errno;
 pub use error::MountError;
-pub use fusermount::find as find_fusermount;
-pub use heal::{DirState, detach_dead, detach_dead_but_one, is_dead, state_of};
-pub use hold::{hold, let_go};
 pub use locks::Locks;
-pub use mountinfo::{
-    MountLine, device_number, mount_around, mount_at, mounts, mounts_inside, mounts_of, stack_at,
-};
-pub use options::{KNOWN as KNOWN_OPTIONS, MountOptions, OptionError};
-pub use poll::{PollReady, PollWake};
-pub use proc_text::proc_text;
-pub use reply::Reply;
+pub use mounting::as_user::as_user;
+pub use mounting::attach::unmount;
+pub use mounting::attached::{Attached, attach, attach_in_place_of_dead, serve};
+pub use mounting::cover::{Cover, Underlay, cover, uncover};
+pub use mounting::deadline::within;
+pub use mounting::fusermount::find as find_fusermount;
+pub use mounting::heal::{DirState, detach_dead, detach_dead_but_one, is_dead, state_of};
+pub use mounting::hold::{hold, let_go};
+pub use mounting::options::{KNOWN as KNOWN_OPTIONS, MountOptions, OptionError};
+pub use requests::poll::{PollReady, PollWake};
+pub use requests::reply::Reply;
+pub use requests::view::Shows;
+pub use requests::write_at::WriteAt;
 pub use session::{Mount, Silence, connect, give_back_memory, lazy_buffers, serve_connection};
 pub use shares::{Shares, UsedUp, runs_this_process};
-pub use standing::{mount_here, mount_number};
 pub use tree::*;
-pub use view::Shows;
-pub use write_at::WriteAt;
+pub use whereabouts::mountinfo::{
+    MountLine, device_number, mount_around, mount_at, mounts, mounts_inside, mounts_of, stack_at,
+};
+pub use whereabouts::proc_text::proc_text;
+pub use whereabouts::standing::{mount_here, mount_number};

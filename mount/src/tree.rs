@@ -12,8 +12,8 @@ use std::time::{Duration, SystemTime};
 
 use crate::errno::Errno;
 use crate::locks::Locks;
-use crate::poll::{PollReady, PollWake};
-use crate::reply::Reply;
+use crate::requests::poll::{PollReady, PollWake};
+use crate::requests::reply::Reply;
 
 /// An inode number: the kernel's node id and `st_ino` at once. Never reused by a tree.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]

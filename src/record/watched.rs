@@ -2,7 +2,7 @@
 //!
 //! What must stay true: as long as `ended` is false, everything the parser did rests on bytes
 //! that are there, and so would happen again whatever bytes follow. That is the whole proof of
-//! [`super::prefix`]; a hook that lets the parser see the end unnoticed would break it.
+//! [`super::prefix()`]; a hook that lets the parser see the end unnoticed would break it.
 
 use std::cell::Cell;
 

@@ -70,7 +70,7 @@ impl Kind {
         self.state(to).initial || self.transitions.iter().any(comes)
     }
 
-    /// "from inbox/ an agent can move it to assigned/<agent>/".
+    /// "from `inbox/` an agent can move it to `assigned/<agent>/`".
     fn ways_out(&self, from: StateIx, role: Role) -> String {
         let here = self.state(from).shown(None);
         let ways: Vec<String> = self

@@ -18,7 +18,7 @@ pub struct Problem {
     pub lost: bool,
 }
 
-/// See [`super::Request::Fsck`].
+/// See [`crate::service::Request::Fsck`].
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FsckReport {
     /// Nodes that were checked.

@@ -195,7 +195,7 @@ pub(in crate::service) fn gc(
     Ok(report)
 }
 
-/// What [`prune`] would let go of, but for what lies in projects that go.
+/// What [`Sweep::prune`] would let go of, but for what lies in projects that go.
 fn late(
     read: &dyn Read,
     config: &Config,

@@ -46,7 +46,7 @@ use tables::nodes::Nodes;
 use tables::places::Places;
 use tables::{chores, schema};
 
-/// A connection to the store: reads, and inside [`Writer::transaction`] writes.
+/// A connection to the store: reads, and inside [`crate::store::Writer::transaction`] writes.
 struct Conn {
     sql: Connection,
     /// The inodes of the transaction under way; empty outside of one.

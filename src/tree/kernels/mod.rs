@@ -2,7 +2,7 @@
 //! who watches through them (`touched`, `told`), and what is noted where a notice alone would not do.
 //!
 //! What must stay true: nothing here blocks the writer; what is noted is bounded; a kernel remembers only what it
-//! is told of when it changes. Deliberately not here: the notices themselves (`mount/src/notifier`), and the
+//! is told of when it changes. Deliberately not here: the notices themselves (`mount/src/kernel/notifier`), and the
 //! listings that kernels keep (`nodes/kept_listing`).
 
 mod absent;

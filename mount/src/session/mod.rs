@@ -8,6 +8,11 @@
 //!
 //! Deliberately not here: which trees and mounts there are, and signals.
 
+pub(super) mod guard;
+pub(super) mod run;
+mod seen;
+mod spare;
+
 use std::io;
 use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
@@ -19,19 +24,19 @@ use crossbeam_channel::{Receiver, bounded};
 use fuser::{Config, Session, SessionACL};
 use parking_lot::Mutex;
 
-use crate::attach;
 use crate::error::MountError;
-use crate::gate::{Gate, Shut};
-use crate::guard::Adapter;
-use crate::heal::{DirState, resolved, state_of};
-use crate::line::Line;
-use crate::notifier::Notices;
-use crate::options::MountOptions;
-use crate::run::Run;
-use crate::seen::LastSeen;
-use crate::spare::Spare;
+use crate::kernel::gate::{Gate, Shut};
+use crate::kernel::line::Line;
+use crate::kernel::notifier::Notices;
+use crate::mounting::attach;
+use crate::mounting::heal::{DirState, resolved, state_of};
+use crate::mounting::options::MountOptions;
 use crate::tree::{Ino, Invalidation, MountId, Tree};
 use crate::whereabouts::Whereabouts;
+use guard::Adapter;
+use run::Run;
+use seen::LastSeen;
+use spare::Spare;
 
 /// Event threads of a mount: one would let a slow read stop everything, more are not faster.
 const EVENT_THREADS: usize = 2;

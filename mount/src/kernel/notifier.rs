@@ -26,10 +26,10 @@ use crossbeam_channel::{Receiver, RecvTimeoutError, Sender, unbounded};
 use fuser::Notifier;
 use parking_lot::Mutex;
 
-use crate::gate::{Gate, Shut};
-use crate::line::{self, Line};
+use super::gate::{Gate, Shut};
+use super::line::{self, Line};
+use crate::requests::view::View;
 use crate::tree::{Ino, Invalidation};
-use crate::view::View;
 
 /// How long after the last inode left a name all are forgotten once more, which a listing may have brought back:
 /// long after whoever lists has read the answer, and before that inode is not remembered any more (`stale`). Those

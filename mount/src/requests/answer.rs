@@ -12,14 +12,14 @@ use fuser::{
     ReplyLock, ReplyLseek, ReplyOpen, ReplyPoll, ReplyStatfs, ReplyWrite, ReplyXattr,
 };
 
-use crate::absent;
+use super::poll::PollReady;
+use super::reply::Reply;
+use super::view::{View, directory_flags, fopen_flags};
 use crate::errno::Errno;
-use crate::gate::Gate;
+use crate::kernel::absent;
+use crate::kernel::gate::Gate;
 use crate::locks::{Kind, Lock};
-use crate::poll::PollReady;
-use crate::reply::Reply;
 use crate::tree::{Attr, Entry, FsStat, Ino, NodeType, Opened};
-use crate::view::{View, directory_flags, fopen_flags};
 
 /// Answers `reply` and leaves where the request makes no sense.
 macro_rules! or_answer {

@@ -10,8 +10,8 @@ use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
+use super::options::{MountOptions, SUBTYPE};
 use crate::error::MountError;
-use crate::options::{MountOptions, SUBTYPE};
 
 /// Mounts on `dir` and returns the connection to the kernel.
 pub(crate) fn mount(dir: &Path, options: &MountOptions) -> Result<OwnedFd, MountError> {
@@ -39,7 +39,7 @@ pub(crate) fn mount(dir: &Path, options: &MountOptions) -> Result<OwnedFd, Mount
     }
 }
 
-/// Unmounts `dir`, as [`crate::attach::unmount`].
+/// Unmounts `dir`, as [`super::attach::unmount`].
 pub(crate) fn unmount(dir: &Path, lazily: bool) -> io::Result<()> {
     let missing = || io::Error::new(io::ErrorKind::NotFound, "fusermount3 was not found");
     let mut command = Command::new(find().ok_or_else(missing)?);
@@ -165,8 +165,8 @@ fn receive_descriptor(socket: &UnixStream) -> io::Result<Option<OwnedFd>> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::attach::is_root;
-    use crate::mountinfo::mount_at;
+    use crate::mounting::attach::is_root;
+    use crate::whereabouts::mountinfo::mount_at;
 
     /// The helper speaks the same way to root, who needs no further rights for this test.
     #[test]

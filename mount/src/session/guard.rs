@@ -9,14 +9,14 @@ use std::sync::Arc;
 
 use fuser::{FileHandle, INodeNo, LockOwner, Request};
 
+use super::seen::LastSeen;
 use crate::errno::Errno;
-use crate::gate::Gate;
-use crate::line::Line;
+use crate::kernel::gate::Gate;
+use crate::kernel::line::Line;
 use crate::locks::{Kind, Lock, Locks, Owner, Wanted, family_of};
-use crate::reply::Reply;
-use crate::seen::LastSeen;
+use crate::requests::reply::Reply;
+use crate::requests::view::View;
 use crate::tree::{Caller, ELSEWHERE, Handle, Ino, MountId, Tree};
-use crate::view::View;
 
 /// One mount's ear at the kernel.
 pub(crate) struct Adapter {

@@ -15,12 +15,12 @@ use rustix::mount::{
     fsconfig_set_string, fsmount, fsopen, move_mount,
 };
 
-use crate::attach::{self, attach, device, parameters, switches};
+use super::attach::{self, attach, device, parameters, switches};
+use super::heal::detach_dead;
+use super::options::{MountOptions, SUBTYPE};
 use crate::error::MountError;
-use crate::heal::detach_dead;
-use crate::options::{MountOptions, SUBTYPE};
 
-/// As [`attach`], on a directory on which a dead mount lies.
+/// As [`attach()`], on a directory on which a dead mount lies.
 pub(crate) fn attach_in_its_place(
     dir: &Path,
     options: &MountOptions,

@@ -16,9 +16,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use parking_lot::Mutex;
 
-use crate::gate::Gate;
+use super::gate::Gate;
+use crate::requests::view::View;
 use crate::tree::Ino;
-use crate::view::View;
 
 /// `enum fuse_notify_code` of the kernel's `include/uapi/linux/fuse.h`.
 const INVAL_INODE: u32 = 2;

@@ -8,8 +8,8 @@
 
 use thiserror::Error;
 
+use crate::requests::view::{Shows, View};
 use crate::tree::{Ino, ROOT};
-use crate::view::{Shows, View};
 
 /// What `/proc/mounts` shows as the type, after `fuse.`.
 pub(crate) const SUBTYPE: &str = "workfs";

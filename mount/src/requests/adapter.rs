@@ -1,4 +1,4 @@
-//! The kernel's requests, handed to a [`Tree`]: each callback reads the request, calls the tree,
+//! The kernel's requests, handed to a [`crate::Tree`]: each callback reads the request, calls the tree,
 //! replies.
 //!
 //! What must stay true: every call of the tree goes through [`Adapter::ask`] or [`Adapter::hand`],
@@ -18,15 +18,15 @@ use fuser::{
     ReplyPoll, ReplyStatfs, ReplyWrite, ReplyXattr, Request, WriteFlags,
 };
 
-use crate::answer::{self, or_answer};
+use super::answer::{self, or_answer};
+use super::listing::{self, Place};
+use super::view;
+use super::write_at::WriteAt;
 use crate::errno::Errno;
-use crate::guard::{Adapter, handle};
-use crate::listing::{self, Place};
 use crate::locks::Wanted;
-use crate::negotiate::negotiate;
+use crate::mounting::negotiate::negotiate;
+use crate::session::guard::{Adapter, handle};
 use crate::tree::{Caller, NewNode, SetAttr};
-use crate::view;
-use crate::write_at::WriteAt;
 
 impl Filesystem for Adapter {
     fn init(&mut self, _: &Request, config: &mut KernelConfig) -> std::io::Result<()> {

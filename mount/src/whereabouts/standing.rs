@@ -12,9 +12,9 @@ use rustix::fs::{AtFlags, CWD, Statx, StatxFlags, statfs, statx};
 use rustix::path::Arg;
 use rustix::process::getcwd;
 
-use crate::deadline::within;
-use crate::heal::{STAT_WAIT, is_gone};
-use crate::mountinfo::{MountLine, device_number, mount_around, mounts};
+use super::mountinfo::{MountLine, device_number, mount_around, mounts};
+use crate::mounting::deadline::within;
+use crate::mounting::heal::{STAT_WAIT, is_gone};
 
 /// The number of the mount that a file lies in, which this path leads to: in `/proc`, say, whatever serves the file.
 ///

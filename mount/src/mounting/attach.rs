@@ -15,9 +15,9 @@ use std::path::Path;
 
 use rustix::mount::MountAttrFlags as Attr;
 
+use super::fusermount;
+use super::options::{MountOptions, SUBTYPE};
 use crate::error::MountError;
-use crate::fusermount;
-use crate::options::{MountOptions, SUBTYPE};
 
 /// Mounts on `dir` and returns the connection to the kernel; nothing is answered on it yet.
 pub(crate) fn attach(dir: &Path, options: &MountOptions) -> Result<OwnedFd, MountError> {

@@ -10,11 +10,11 @@ use std::thread::JoinHandle;
 use crossbeam_channel::Sender;
 use fuser::Session;
 
-use crate::guard::Adapter;
+use super::guard::Adapter;
+use super::spare::Spare;
+use crate::kernel::notifier::Notices;
 use crate::locks::Locks;
-use crate::notifier::Notices;
 use crate::session::{EndSignals, Lies};
-use crate::spare::Spare;
 use crate::tree::MountId;
 use crate::whereabouts::Whereabouts;
 

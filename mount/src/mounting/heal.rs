@@ -10,10 +10,10 @@ use std::time::Duration;
 
 use rustix::fs::{Mode, OFlags};
 
-use crate::as_user::become_user;
-use crate::attach;
-use crate::deadline::within;
-use crate::mountinfo::{MountLine, mount_at, stack_at};
+use super::as_user::become_user;
+use super::attach;
+use super::deadline::within;
+use crate::whereabouts::mountinfo::{MountLine, mount_at, stack_at};
 
 /// How many names of what lies in a directory are told.
 const ENTRIES_MAX: usize = 20;

@@ -17,9 +17,9 @@ use std::sync::Arc;
 
 use parking_lot::{ArcRwLockWriteGuard, Mutex, RawRwLock, RwLock, RwLockReadGuard};
 
-use crate::absent::Absent;
-use crate::lookups::Lookups;
-use crate::stale::Stale;
+use super::absent::Absent;
+use super::lookups::Lookups;
+use super::stale::Stale;
 use crate::tree::{Handle, Ino};
 
 /// A gate that is shut; dropping it opens the gate.

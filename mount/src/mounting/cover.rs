@@ -25,12 +25,12 @@ use rustix::fs::{CWD, Dir, Mode, OFlags, openat};
 use rustix::mount::{OpenTreeFlags, open_tree};
 use rustix::thread::{CapabilitySet, CapabilitySets, capabilities};
 
-use crate::heal::resolved;
-use crate::hold;
-use crate::mountinfo::{
+use super::heal::resolved;
+use super::hold;
+use crate::whereabouts::mountinfo::{
     MountLine, device_number, is_reached, lies_in_fuse, may_lie_on, mount_at, mounts,
 };
-use crate::standing::mount_of;
+use crate::whereabouts::standing::mount_of;
 
 /// `FS_IMMUTABLE_FL` of `linux/fs.h`: nothing can be made in or removed from the directory.
 const IMMUTABLE: libc::c_int = 0x10;

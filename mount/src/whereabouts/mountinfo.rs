@@ -8,7 +8,7 @@ use std::io;
 use std::os::unix::ffi::OsStringExt;
 use std::path::{Path, PathBuf};
 
-use crate::options::SUBTYPE;
+use crate::mounting::options::SUBTYPE;
 
 /// One mount.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -6,6 +6,11 @@
 //! connection must be alive, and have been when the kernel's table was read, or the mount be the very one that was
 //! made; and when the session has ended it is nowhere. Deliberately not here: the session.
 
+pub(super) mod mountinfo;
+pub(super) mod proc_text;
+pub(super) mod standing;
+mod unique_id;
+
 use std::io;
 use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
@@ -13,9 +18,9 @@ use std::path::{Path, PathBuf};
 use parking_lot::Mutex;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
-use crate::attach;
-use crate::mountinfo::{MountLine, mount_at, mounts};
-use crate::unique_id::UniqueId;
+use crate::mounting::attach;
+use mountinfo::{MountLine, mount_at, mounts};
+use unique_id::UniqueId;
 
 /// A mount of ours in this process's name space.
 #[derive(Debug)]

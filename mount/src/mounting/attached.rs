@@ -8,16 +8,16 @@ use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use crate::attach::{attach as mount_on, unmount};
+use super::attach::{attach as mount_on, unmount};
+use super::heal::resolved;
+use super::options::MountOptions;
+use super::replace;
 use crate::error::MountError;
-use crate::heal::resolved;
-use crate::mountinfo::{MountLine, stack_at};
-use crate::options::MountOptions;
-use crate::replace;
-use crate::run::take_away;
+use crate::session::run::take_away;
 use crate::session::{Lies, Mount, lazy_buffers, mount_point, start};
 use crate::tree::{MountId, Tree};
 use crate::whereabouts::Whereabouts;
+use crate::whereabouts::mountinfo::{MountLine, stack_at};
 
 /// A mount that the kernel has, and every use of which waits until it is served. Dropping it takes it away.
 #[derive(Debug)]

@@ -11,11 +11,11 @@ use std::time::Duration;
 
 use fuser::{ReplyDirectory, ReplyDirectoryPlus};
 
-use crate::answer::GENERATION;
+use super::answer::GENERATION;
+use super::view::{View, file_type};
 use crate::errno::Errno;
-use crate::gate::Gate;
+use crate::kernel::gate::Gate;
 use crate::tree::{Attr, Caller, Detail, DirEntry, Handle, Ino, NodeType, Tree};
-use crate::view::{View, file_type};
 
 /// Where a listing is to go on.
 pub(crate) struct Place {

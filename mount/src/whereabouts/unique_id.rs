@@ -83,7 +83,7 @@ impl UniqueId {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::mountinfo::mount_at;
+    use crate::whereabouts::mountinfo::mount_at;
 
     #[test]
     fn a_mount_is_found_in_the_table_and_one_that_never_was_is_not() {

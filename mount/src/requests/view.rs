@@ -9,8 +9,8 @@ use std::time::SystemTime;
 
 use fuser::{FileAttr, FileType, FopenFlags, INodeNo, PollFlags, PollNotifier, RenameFlags};
 
+use super::poll::PollWake;
 use crate::errno::Errno;
-use crate::poll::PollWake;
 use crate::tree::{
     Attr, Caching, Ino, NewNode, NodeType, OpenFlags, ROOT, RenameMode, SeekHole, TimeOrNow,
     UnixNanos, XattrMode, system_time,
