@@ -5,7 +5,7 @@
 
 use std::fmt;
 
-pub use workfs_mount::Ino;
+pub use workfs_mount::{Ino, ROOT};
 
 macro_rules! counter {
     ($(#[$doc:meta])* $name:ident) => {

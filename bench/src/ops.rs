@@ -12,7 +12,7 @@ use crate::fail::{During, Outcome};
 use crate::machine::{Disk, Seen, Watch};
 use crate::stats::percentile_us;
 use crate::sys::{self, Dir, c_name};
-use crate::target::Target;
+use crate::target::{Target, agent};
 use crate::task;
 
 /// Where tasks wait, below a root.
@@ -53,11 +53,6 @@ impl Sample {
     pub fn figure(value: f64) -> Sample {
         Sample { value, p99_us: None, ops: 0, seen: Seen::default() }
     }
-}
-
-/// The agent of worker `w`.
-pub fn agent(worker: usize) -> String {
-    format!("agent-{worker:02}")
 }
 
 /// The directory of worker `w`, below a root.

@@ -14,6 +14,11 @@ use crate::sys;
 /// How long a mount or a daemon may take to come or go.
 const PATIENCE: Duration = Duration::from_secs(20);
 
+/// The agent of worker `w`.
+pub fn agent(worker: usize) -> String {
+    format!("agent-{worker:02}")
+}
+
 /// A tree with `work/` in it that can be measured.
 pub trait Target: Sync {
     /// What the table calls it.
@@ -200,7 +205,7 @@ impl Workfs {
         while self.mounts < count {
             let root = self.root(self.mounts);
             fs::create_dir_all(&root).during(|| format!("making {}", root.display()))?;
-            let agent = crate::ops::agent(self.mounts);
+            let agent = agent(self.mounts);
             let start = Instant::now();
             let root = root.to_string_lossy();
             self.run(&["mount", "--sync", self.sync, "--agent", &agent, &root])?;

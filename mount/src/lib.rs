@@ -7,6 +7,7 @@
 
 mod errno;
 mod error;
+mod ids;
 mod kernel;
 mod locks;
 mod mounting;
@@ -18,6 +19,7 @@ mod whereabouts;
 
 pub use errno::Errno;
 pub use error::MountError;
+pub use ids::{Handle, Ino, MountId, ROOT};
 pub use locks::Locks;
 pub use mounting::as_user::as_user;
 pub use mounting::attach::unmount;

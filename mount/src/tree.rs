@@ -11,24 +11,10 @@ use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
 use crate::errno::Errno;
+use crate::ids::{Handle, Ino, MountId};
 use crate::locks::Locks;
 use crate::requests::poll::{PollReady, PollWake};
 use crate::requests::reply::Reply;
-
-/// An inode number: the kernel's node id and `st_ino` at once. Never reused by a tree.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct Ino(pub u64);
-
-/// The root directory's inode, fixed by the FUSE protocol.
-pub const ROOT: Ino = Ino(1);
-
-/// An open file or directory, chosen by the tree at `open`, `create` and `opendir`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct Handle(pub u64);
-
-/// One of the mounts of this process; stable while the mount lives.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct MountId(pub u32);
 
 /// Set in the numbers of threads that are counted in another name space: they tell the requests of one mount
 /// apart, and are no thread's here.

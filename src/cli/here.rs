@@ -10,16 +10,14 @@ use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
 
 use super::exit::Exit;
+use super::mounts::{self, read_only, untold, working_mount};
 use super::output::{Output, Stop};
-use super::ps;
 use crate::daemon::{
-    Covers, DaemonInfo, MountInfo, MountLine, StorePaths, is_dead_mount, mounted_around,
-    mounted_here, part_of,
+    DaemonInfo, MountInfo, MountLine, StorePaths, is_dead_mount, mounted_around, part_of,
 };
 use crate::kind::Role;
-use crate::names::{AgentName, Shown, TreePath, printable, shell_word, unsteering};
-use crate::refusal::Rule;
-use crate::service::{self, Effect, Part, Properties, Request};
+use crate::names::{AgentName, Shown, TreePath, printable};
+use crate::service::{Effect, Part, Properties, Request};
 
 /// What names the agent that commands act for.
 const AGENT_VARIABLE: &str = "WORKFS_AGENT";
@@ -56,7 +54,7 @@ impl<'o> Here<'o> {
         let asked = match self.asked.get() {
             Some(asked) => asked,
             None => {
-                let asked = ps::ask(&self.paths)?;
+                let asked = mounts::ask(&self.paths)?;
                 self.asked.get_or_init(|| asked)
             }
         };
@@ -109,7 +107,7 @@ impl<'o> Here<'o> {
     /// What the daemon says of a mount; `None` if it is none of its mounts, or the daemon is gone.
     fn known(&self, line: &MountLine) -> Result<Option<MountInfo>, Stop> {
         let known = self.daemon()?.map(|(_, mounts)| mounts.clone()).unwrap_or_default();
-        Ok(ps::same(line, known))
+        Ok(mounts::same(line, known))
     }
 
     fn is_another_store_s(&self, line: &MountLine) -> bool {
@@ -190,71 +188,6 @@ impl<'o> Here<'o> {
         }
         Ok(())
     }
-}
-
-/// The failure of a command in a mount of which nothing tells whose it is; `named` is what would.
-pub fn untold(line: &MountLine, named: &str) -> Stop {
-    if is_dead_mount(line) {
-        return dead(line, &format!(", or {named}"));
-    }
-    let reason = match line.is_seen() {
-        true => format!("it cannot be told whose mount {} is", line.dir.shown()),
-        false => {
-            let why = why_unseen();
-            format!("it cannot be told whose mount the working directory lies in: {why}")
-        }
-    };
-    let remedy = format!("{named}, or change to another directory");
-    Stop::failed(Exit::Denied, reason, remedy)
-}
-
-/// Why nothing is known of the mount that the working directory lies in.
-fn why_unseen() -> &'static str {
-    match Path::new("/proc/self").exists() {
-        true => "it was taken from sight",
-        false => "/proc, which would tell, is not there",
-    }
-}
-
-/// The failure of a command that a mount would have had to serve whose daemon is gone; `or` is another way
-/// out, if there is one.
-pub fn dead(line: &MountLine, or: &str) -> Stop {
-    if !line.is_seen() {
-        let why = why_unseen();
-        let reason = format!(
-            "the daemon of the mount in which the working directory lies has ended ({why})"
-        );
-        return Stop::failed(Exit::Mount, reason, format!("change to another directory{or}"));
-    }
-    let shown = printable(line.dir.as_os_str().as_bytes());
-    let reason = format!("{shown} is a dead mount: its daemon has ended without unmounting it");
-    let remedy = match Covers::words_of(line) {
-        Some(words) => format!("mount it again (`workfs mount {}`){or}", unsteering(&words)),
-        None => {
-            let word = shell_word(line.dir.as_os_str().as_bytes());
-            format!("mount it again as it was mounted (`workfs mount … {word}`){or}")
-        }
-    };
-    Stop::failed(Exit::Mount, reason, remedy)
-}
-
-/// The failure of a command that would change something in a mount that is read-only.
-pub fn read_only(command: &str, mount: &MountLine) -> Stop {
-    let shown = match mount.is_seen() {
-        true => printable(mount.dir.as_os_str().as_bytes()),
-        false => "the working directory".to_owned(),
-    };
-    let reason = format!("`{command}` would change something, and {shown} is read-only");
-    let remedy = "call it outside of this mount, or ask who made it; `workfs why` says if it is the store \
-                  that cannot be written";
-    let remedy = remedy.to_owned();
-    let (exit, rule, place) = (service::Exit::Denied, Some(Rule::ReadOnly), None);
-    service::Failure { exit, rule, reason, remedy, place }.into()
-}
-
-/// The mount of workfs that the working directory lies in.
-pub fn working_mount() -> Option<MountLine> {
-    mounted_here().filter(MountLine::is_workfs)
 }
 
 /// The transaction that the working directory lies in, or lay in before it was removed.

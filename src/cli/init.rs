@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use super::Global;
 use super::exit::Exit;
 use super::output::{Output, Stop};
-use super::{local, ps, store};
+use super::{local, mounts, store};
 use crate::config::{Binding, Config};
 use crate::daemon::{self, Crowded, DaemonInfo, Failure, Made, Setup, StorePaths};
 use crate::engine::Engine;
@@ -53,7 +53,7 @@ pub fn run(args: &InitArgs, global: &Global, output: &Output) -> Result<Exit, St
     if args.dry_run {
         return only_say(&paths, &config.unwrap_or_default(), args.bare, output);
     }
-    if let Some((daemon, _)) = ps::ask(&paths)? {
+    if let Some((daemon, _)) = mounts::ask(&paths)? {
         return leave_to(&daemon, config.is_some(), output);
     }
     let judged = match &config {

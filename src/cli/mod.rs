@@ -15,6 +15,7 @@ mod here;
 mod init;
 mod local;
 mod mount;
+mod mounts;
 mod output;
 mod place;
 mod ps;

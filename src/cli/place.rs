@@ -9,7 +9,8 @@ use std::os::unix::ffi::{OsStrExt as _, OsStringExt as _};
 use std::path::{Component, Path, PathBuf};
 
 use super::exit::Exit;
-use super::here::{Here, working_mount};
+use super::here::Here;
+use super::mounts::working_mount;
 use super::output::Stop;
 use crate::daemon::{MountLine, canonical, from_root, mounted_around};
 use crate::names::{Shown, TreePath, json_path, path_of_json, path_of_text, printable};

@@ -1,14 +1,13 @@
 //! `workfs ps`.
 
-use std::path::Path;
-
 use serde_json::json;
 
 use super::Global;
 use super::exit::Exit;
+use super::mounts::ask_it;
 use super::output::{Output, Stop};
 use super::store;
-use crate::daemon::{Answer, Ask, Client, DaemonInfo, MountInfo, MountLine, StorePaths, of_workfs};
+use crate::daemon::Client;
 use crate::names::Shown;
 
 /// Runs it.
@@ -55,31 +54,6 @@ pub fn run(global: &Global, output: &Output) -> Result<Exit, Stop> {
         output.line(&line)?;
     }
     Ok(Exit::Done)
-}
-
-/// What the store's daemon says of itself; `None` if there is none.
-pub fn ask(paths: &StorePaths) -> Result<Option<(DaemonInfo, Vec<MountInfo>)>, Stop> {
-    let Some(client) = Client::connect(paths)? else { return Ok(None) };
-    ask_it(client)
-}
-
-fn ask_it(mut client: Client) -> Result<Option<(DaemonInfo, Vec<MountInfo>)>, Stop> {
-    match client.ask(&Ask::Ps)? {
-        Some(Answer::Mounts { daemon, mounts }) => Ok(Some((daemon, mounts))),
-        _ => Ok(None),
-    }
-}
-
-/// Which of the daemon's mounts a mount is, wherever it is bound to: the mounts of one device are one.
-/// Of a device that the daemon does not see, the mount on its directory is looked for here.
-pub fn same(mount: &MountLine, known: Vec<MountInfo>) -> Option<MountInfo> {
-    let places = of_workfs().into_iter().filter(|place| place.device == mount.device);
-    let places: Vec<MountLine> = places.collect();
-    let is_it = |known: &MountInfo| match known.device {
-        Some(device) => device == mount.device,
-        None => places.iter().any(|place| Path::new(&known.dir) == place.dir),
-    };
-    known.into_iter().find(is_it)
 }
 
 fn columns<const N: usize>(rows: &[[String; N]]) -> Vec<String> {

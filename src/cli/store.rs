@@ -8,9 +8,8 @@ use std::path::{Path, PathBuf};
 
 use super::Global;
 use super::exit::Exit;
-use super::here::{untold, working_mount};
+use super::mounts::{self, untold, working_mount};
 use super::output::Stop;
-use super::ps;
 use crate::daemon::{
     MountLine, StorePaths, answered, await_answer, canonical, from_root, mounted_around,
 };
@@ -30,7 +29,7 @@ pub fn paths(global: &Global, hints: &[&Path]) -> Result<StorePaths, Stop> {
     let own = own(global)?;
     // One of which nothing is told may be the user's own store's, or any other's.
     if let Some(mount) = here
-        && ps::ask(&own)?.is_none_or(|(_, mounts)| ps::same(&mount, mounts).is_none())
+        && mounts::ask(&own)?.is_none_or(|(_, mounts)| mounts::same(&mount, mounts).is_none())
     {
         return Err(untold(&mount, "name the store (`--store`)"));
     }

@@ -18,9 +18,8 @@ use rustix::process::Signal;
 
 use super::exec::child::{self, Asked, Ended};
 use super::exit::Exit;
-use super::here::{dead, read_only, working_mount};
+use super::mounts::{self, dead, read_only, working_mount};
 use super::output::{Failed, Output, Place, Stop};
-use super::ps;
 use crate::daemon::{MountLine, StorePaths, is_dead_mount};
 use crate::names::Shown;
 use crate::refusal::Rule;
@@ -139,7 +138,7 @@ fn control() -> Result<(PathBuf, PathBuf), Stop> {
 fn expect_answers(mount: &MountLine) -> Result<(), Stop> {
     let store = Path::new(&mount.source);
     let paths = Some(store).filter(|store| store.is_absolute()).map(StorePaths::of);
-    match paths.and_then(Result::ok).map(|paths| ps::ask(&paths)) {
+    match paths.and_then(Result::ok).map(|paths| mounts::ask(&paths)) {
         Some(Err(Stop::Failed(failed))) if failed.exit == Exit::Busy => Err(Stop::Failed(failed)),
         _ => Ok(()),
     }

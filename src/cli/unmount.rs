@@ -8,7 +8,7 @@ use serde_json::json;
 use super::Global;
 use super::exit::Exit;
 use super::output::{Output, Stop};
-use super::{ps, store};
+use super::{mounts, store};
 use crate::daemon::{
     self, Answer, Ask, Cause, Client, Covers, Failure, MountInfo, MountLine, StorePaths, UnmountAsk,
 };
@@ -81,7 +81,7 @@ fn take_dead_away(paths: &StorePaths, lazy: bool, output: &Output) -> Result<Vec
 /// Ends the daemon, and says which mounts it had. Where other mounts lie in them it goes on, unless they are to
 /// go along (`lazy`).
 fn stop(mut client: Client, paths: &StorePaths, lazy: bool) -> Result<Vec<String>, Stop> {
-    let mut mounts = ps::ask(paths)?.map(|(_, mounts)| mounts).unwrap_or_default();
+    let mut mounts = mounts::ask(paths)?.map(|(_, mounts)| mounts).unwrap_or_default();
     mounts.retain(|mount| !mount.detached);
     if !lazy {
         let mut seen = mounts.iter().filter(|mount| !mount.private);
@@ -133,7 +133,7 @@ fn one(dir: &Path, lazy: bool, global: &Global, output: &Output) -> Result<Exit,
             return Err(mounted.as_ref().map_or_else(|| failure.clone(), named).into());
         }
     }
-    if mounted.is_none() && ps::ask(&paths)?.is_some_and(|(_, mounts)| has(&mounts, &dir)) {
+    if mounted.is_none() && mounts::ask(&paths)?.is_some_and(|(_, mounts)| has(&mounts, &dir)) {
         let reason = format!("{} is mounted, but not to be seen here", dir.shown());
         let remedy = "its daemon, or who uses it, is in another mount name space: unmount it there, or end \
                       the daemon (`workfs unmount --all`)";

@@ -11,7 +11,7 @@ use super::kinds::{self, OwnKindForm};
 use super::path_glob::PathGlob;
 use super::quotas;
 use super::{Binding, Chores, Config, ConfigError, Given, Policy, SCRATCH_DIR, Subject};
-use crate::kind::yaml::{self, OneOrMany, Ordered, line, unknown};
+use crate::kind::yaml::{self, OneOrMany, Ordered, Wrong, line, unknown};
 use crate::kind::{Component, Kind, Kinds, Pattern, Place, Role};
 use crate::limits::CONFIG_BYTES_MAX;
 use crate::names::{AGENTS_FILE, FileName, StateName, TreePath, expect_not_computed};
@@ -55,9 +55,6 @@ struct BindingForm {
     #[serde(default)]
     chores: Option<Spanned<Chores>>,
 }
-
-/// The line, where it is known, and what is wrong.
-pub(super) type Wrong = (Option<u32>, String);
 
 pub(super) fn parse(
     file: &str,

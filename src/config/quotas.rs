@@ -4,9 +4,8 @@ use serde::Deserialize;
 use serde_saphyr::Spanned;
 
 use super::Config;
-use super::form::Wrong;
 use super::path_glob::FileGlob;
-use crate::kind::yaml::line;
+use crate::kind::yaml::{Wrong, line};
 use crate::names::FileName;
 use crate::record::word_or_quoted;
 use crate::units;

@@ -14,6 +14,7 @@ use super::mounts::mount_table;
 use super::socket;
 use crate::limits::{MOUNT_ANSWER_WAIT, NAME_BYTES_MAX, STORE_PATH_BYTES_MAX};
 use crate::names::Shown;
+use crate::store::beside;
 use crate::store::sqlite::write_protection;
 
 /// A store and what lies beside it.
@@ -90,7 +91,7 @@ impl StorePaths {
     /// written, or when it could not yet.
     pub(super) fn sockets(&self) -> impl Iterator<Item = PathBuf> + use<> {
         let [first, second] = [Some(self.store.clone()), away_from(&self.store)];
-        [first, second].into_iter().flatten().map(|beginning| with_end(&beginning, ".sock"))
+        [first, second].into_iter().flatten().map(|beginning| beside(&beginning, ".sock"))
     }
 
     /// Makes the directory of what lies beside the store.
@@ -134,14 +135,8 @@ impl StorePaths {
     }
 
     fn beside(&self, suffix: &str) -> PathBuf {
-        with_end(&self.beside, suffix)
+        beside(&self.beside, suffix)
     }
-}
-
-fn with_end(beginning: &Path, end: &str) -> PathBuf {
-    let mut name = beginning.as_os_str().to_owned();
-    name.push(end);
-    name.into()
 }
 
 /// What no file can lie at, whatever directories are made, and why. Links were followed as far as they lead.

@@ -14,6 +14,9 @@ use super::nearest::nearest;
 /// Longest definition or schema. The largest built-in one has 3 KB.
 pub(crate) const DEFINITION_BYTES_MAX: usize = 256 * 1024;
 
+/// What is wrong, before it is known in which file: the line, where that is known, and why.
+pub(crate) type Wrong = (Option<u32>, String);
+
 /// Why a text could not be read.
 #[derive(Debug)]
 pub(crate) struct ReadError {

@@ -5,14 +5,13 @@ use std::os::unix::fs::MetadataExt as _;
 use serde::{Deserialize, Serialize};
 
 use super::find::state_dirs;
-use super::upkeep::backup::beside;
 use super::{Exit, Failure, Service};
 use crate::config::Config;
 use crate::kind::State;
 use crate::names::{Shown, ShownPath};
 use crate::numbers::G;
 use crate::store::sqlite::FILES;
-use crate::store::{Class, Read};
+use crate::store::{Class, Read, beside};
 use crate::units::counted;
 
 /// Records of one state.

@@ -6,7 +6,7 @@ use std::collections::HashSet;
 use std::hash::{BuildHasher, RandomState};
 use std::time::{Duration, Instant};
 
-use crate::tree::Ino;
+use crate::ids::Ino;
 
 /// How long the kernel may remember that a name is absent.
 pub(crate) const TTL: Duration = Duration::from_secs(600);

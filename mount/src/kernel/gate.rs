@@ -20,7 +20,7 @@ use parking_lot::{ArcRwLockWriteGuard, Mutex, RawRwLock, RwLock, RwLockReadGuard
 use super::absent::Absent;
 use super::lookups::Lookups;
 use super::stale::Stale;
-use crate::tree::{Handle, Ino};
+use crate::ids::{Handle, Ino};
 
 /// A gate that is shut; dropping it opens the gate.
 pub(crate) type Shut = ArcRwLockWriteGuard<RawRwLock, ()>;

@@ -17,8 +17,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use parking_lot::Mutex;
 
 use super::gate::Gate;
+use crate::ids::Ino;
 use crate::requests::view::View;
-use crate::tree::Ino;
 
 /// `enum fuse_notify_code` of the kernel's `include/uapi/linux/fuse.h`.
 const INVAL_INODE: u32 = 2;

@@ -6,7 +6,7 @@
 
 use std::collections::HashMap;
 
-use crate::tree::Ino;
+use crate::ids::Ino;
 
 /// Inodes of a page.
 const PAGE: u64 = 32;

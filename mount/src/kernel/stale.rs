@@ -21,7 +21,7 @@
 use std::collections::{HashMap, HashSet};
 use std::time::{Duration, Instant};
 
-use crate::tree::{Handle, Ino};
+use crate::ids::{Handle, Ino};
 
 /// Inodes whose attributes are remembered to be void; from there on all are told once more.
 const MAX: usize = 256;

@@ -26,9 +26,9 @@ use std::time::{Duration, Instant};
 use parking_lot::{Condvar, Mutex};
 
 use crate::errno::Errno;
+use crate::ids::{Handle, Ino, MountId};
 use crate::requests::reply::Reply;
 use crate::shares::used_up;
-use crate::tree::{Handle, Ino, MountId};
 use signals::Thread;
 use table::Table;
 pub(crate) use table::{Family, Kind, Lock, Owner};

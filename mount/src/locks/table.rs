@@ -5,7 +5,7 @@
 
 use std::time::Instant;
 
-use crate::tree::{Handle, MountId};
+use crate::ids::{Handle, MountId};
 
 /// Locks of two families never meet each other, as on other file systems of Linux.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

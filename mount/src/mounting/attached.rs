@@ -13,9 +13,10 @@ use super::heal::resolved;
 use super::options::MountOptions;
 use super::replace;
 use crate::error::MountError;
+use crate::ids::MountId;
 use crate::session::run::take_away;
 use crate::session::{Lies, Mount, lazy_buffers, mount_point, start};
-use crate::tree::{MountId, Tree};
+use crate::tree::Tree;
 use crate::whereabouts::Whereabouts;
 use crate::whereabouts::mountinfo::{MountLine, stack_at};
 

@@ -8,8 +8,8 @@
 
 use thiserror::Error;
 
+use crate::ids::{Ino, ROOT};
 use crate::requests::view::{Shows, View};
-use crate::tree::{Ino, ROOT};
 
 /// What `/proc/mounts` shows as the type, after `fuse.`.
 pub(crate) const SUBTYPE: &str = "workfs";

@@ -16,10 +16,11 @@ use super::poll::PollReady;
 use super::reply::Reply;
 use super::view::{View, directory_flags, fopen_flags};
 use crate::errno::Errno;
+use crate::ids::Ino;
 use crate::kernel::absent;
 use crate::kernel::gate::Gate;
 use crate::locks::{Kind, Lock};
-use crate::tree::{Attr, Entry, FsStat, Ino, NodeType, Opened};
+use crate::tree::{Attr, Entry, FsStat, NodeType, Opened};
 
 /// Answers `reply` and leaves where the request makes no sense.
 macro_rules! or_answer {

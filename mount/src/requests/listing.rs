@@ -14,8 +14,9 @@ use fuser::{ReplyDirectory, ReplyDirectoryPlus};
 use super::answer::GENERATION;
 use super::view::{View, file_type};
 use crate::errno::Errno;
+use crate::ids::{Handle, Ino};
 use crate::kernel::gate::Gate;
-use crate::tree::{Attr, Caller, Detail, DirEntry, Handle, Ino, NodeType, Tree};
+use crate::tree::{Attr, Caller, Detail, DirEntry, NodeType, Tree};
 
 /// Where a listing is to go on.
 pub(crate) struct Place {

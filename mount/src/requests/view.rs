@@ -11,9 +11,10 @@ use fuser::{FileAttr, FileType, FopenFlags, INodeNo, PollFlags, PollNotifier, Re
 
 use super::poll::PollWake;
 use crate::errno::Errno;
+use crate::ids::{Ino, ROOT};
 use crate::tree::{
-    Attr, Caching, Ino, NewNode, NodeType, OpenFlags, ROOT, RenameMode, SeekHole, TimeOrNow,
-    UnixNanos, XattrMode, system_time,
+    Attr, Caching, NewNode, NodeType, OpenFlags, RenameMode, SeekHole, TimeOrNow, UnixNanos,
+    XattrMode, system_time,
 };
 
 /// What `uid=`, `gid=` and `umask=` show for all owners, groups and permission bits.

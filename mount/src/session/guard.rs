@@ -11,12 +11,13 @@ use fuser::{FileHandle, INodeNo, LockOwner, Request};
 
 use super::seen::LastSeen;
 use crate::errno::Errno;
+use crate::ids::{Handle, Ino, MountId};
 use crate::kernel::gate::Gate;
 use crate::kernel::line::Line;
 use crate::locks::{Kind, Lock, Locks, Owner, Wanted, family_of};
 use crate::requests::reply::Reply;
 use crate::requests::view::View;
-use crate::tree::{Caller, ELSEWHERE, Handle, Ino, MountId, Tree};
+use crate::tree::{Caller, ELSEWHERE, Tree};
 
 /// One mount's ear at the kernel.
 pub(crate) struct Adapter {

@@ -13,6 +13,8 @@ pub(super) mod run;
 mod seen;
 mod spare;
 
+pub(crate) use run::Lies;
+
 use std::io;
 use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
@@ -25,16 +27,16 @@ use fuser::{Config, Session, SessionACL};
 use parking_lot::Mutex;
 
 use crate::error::MountError;
+use crate::ids::{Ino, MountId};
 use crate::kernel::gate::{Gate, Shut};
 use crate::kernel::line::Line;
 use crate::kernel::notifier::Notices;
 use crate::mounting::attach;
 use crate::mounting::heal::{DirState, resolved, state_of};
 use crate::mounting::options::MountOptions;
-use crate::tree::{Ino, Invalidation, MountId, Tree};
-use crate::whereabouts::Whereabouts;
+use crate::tree::{Invalidation, Tree};
 use guard::Adapter;
-use run::Run;
+use run::{EndSignals, Run};
 use seen::LastSeen;
 use spare::Spare;
 
@@ -56,20 +58,6 @@ pub struct Mount {
     ended: Receiver<()>,
     signals: Arc<EndSignals>,
     thread: Mutex<Option<JoinHandle<()>>>,
-}
-
-/// What is closed when a session has ended, for those who wait for it by poll(2); `None` from then
-/// on.
-#[derive(Debug)]
-pub(crate) struct EndSignals(pub(crate) Mutex<Option<Vec<OwnedFd>>>);
-
-/// Where a mount is to be seen.
-#[derive(Clone, Debug)]
-pub(crate) enum Lies {
-    /// In this process's name space.
-    Here(Arc<Whereabouts>),
-    /// In a name space that this process does not see: whoever made it takes it away.
-    Elsewhere,
 }
 
 /// Serves `tree` over a connection that another process made with [`connect`], whose mount on

@@ -3,20 +3,35 @@
 //! What must stay true: where the session cannot begin, for want of a descriptor or a thread, its maker hears of it.
 //! Deliberately not here: making mounts (`session`).
 
+use std::os::fd::OwnedFd;
 use std::path::Path;
 use std::sync::Arc;
 use std::thread::JoinHandle;
 
 use crossbeam_channel::Sender;
 use fuser::Session;
+use parking_lot::Mutex;
 
 use super::guard::Adapter;
 use super::spare::Spare;
+use crate::ids::MountId;
 use crate::kernel::notifier::Notices;
 use crate::locks::Locks;
-use crate::session::{EndSignals, Lies};
-use crate::tree::MountId;
 use crate::whereabouts::Whereabouts;
+
+/// What is closed when a session has ended, for those who wait for it by poll(2); `None` from then
+/// on.
+#[derive(Debug)]
+pub(crate) struct EndSignals(pub(crate) Mutex<Option<Vec<OwnedFd>>>);
+
+/// Where a mount is to be seen.
+#[derive(Clone, Debug)]
+pub(crate) enum Lies {
+    /// In this process's name space.
+    Here(Arc<Whereabouts>),
+    /// In a name space that this process does not see: whoever made it takes it away.
+    Elsewhere,
+}
 
 /// What the session's own thread holds.
 pub(crate) struct Run {

@@ -6,7 +6,8 @@ use std::path::{Path, PathBuf};
 use clap::Args;
 
 use super::super::exit::Exit;
-use super::super::here::{Here, working_mount};
+use super::super::here::Here;
+use super::super::mounts::working_mount;
 use super::super::output::{Output, Stop};
 use super::super::{Global, store};
 use super::ask::{Missing, ask, tell_done};

@@ -7,11 +7,10 @@ use serde::Deserialize;
 use serde_saphyr::Spanned;
 
 use super::super::Given;
-use super::super::form::Wrong;
 use super::check::{Check, SCHEMAS, Syntax};
 use super::{FileRules, Keep, LockRule, Retention};
 use crate::config::path_glob::FileGlob;
-use crate::kind::yaml::{line, unknown};
+use crate::kind::yaml::{Wrong, line, unknown};
 use crate::kind::{Schema, keys_stand_once, where_and_why};
 use crate::record::{double_quoted, word_or_quoted};
 use crate::units;

@@ -91,6 +91,12 @@ impl Process {
         }))
     }
 
+    /// Whether it was stopped, by a signal or from a terminal.
+    pub(in crate::daemon) fn is_stopped(&self) -> bool {
+        let stat = workfs_mount::proc_text(self.dir.join("stat")).unwrap_or_default();
+        stat.rsplit_once(')').is_some_and(|(_, state)| state.trim_start().starts_with('T'))
+    }
+
     fn open(&self) -> impl Iterator<Item = PathBuf> + use<> {
         let files = std::fs::read_dir(self.dir.join("fd"));
         files.into_iter().flatten().flatten().map(|file| file.path())

@@ -18,6 +18,7 @@ use super::held::HeldWait;
 use super::lines::Lines;
 use super::wire::{Answer, Ask};
 use crate::daemon::failure::{Cause, Failure};
+use crate::daemon::mounts::users::Process;
 use crate::daemon::paths::StorePaths;
 use crate::daemon::socket;
 use crate::daemon::spawn::LOOK_AGAIN;
@@ -135,7 +136,9 @@ impl Client {
             if self.lines.await_some(left.min(DAEMON_STOPPED_WAIT))? {
                 return self.lines.answer();
             }
-            if left <= DAEMON_STOPPED_WAIT || self.process().is_some_and(is_stopped) {
+            if left <= DAEMON_STOPPED_WAIT
+                || self.process().is_some_and(|pid| Process::of(pid).is_stopped())
+            {
                 return Err(io::ErrorKind::TimedOut.into());
             }
         }
@@ -429,19 +432,13 @@ fn silent(paths: &StorePaths, process: Option<u32>) -> Failure {
         return Failure::new(Cause::Busy, reason, "is it stopped? See its log beside the store");
     };
     let lazy = "`workfs unmount --lazy DIR` takes a mount from sight all the same";
-    let (how, remedy) = if is_stopped(pid) {
+    let (how, remedy) = if Process::of(pid).is_stopped() {
         (", which is stopped,", format!("let it go on (`kill -CONT {pid}`); {lazy}"))
     } else {
         (",", format!("try again, see its log beside the store, or end it (`kill {pid}`); {lazy}"))
     };
     let reason = format!("the daemon of {store}, process {pid}{how} does not answer");
     Failure::new(Cause::Busy, reason, remedy)
-}
-
-/// Whether a process was stopped, by a signal or from a terminal.
-pub(super) fn is_stopped(pid: u32) -> bool {
-    let stat = workfs_mount::proc_text(format!("/proc/{pid}/stat")).unwrap_or_default();
-    stat.rsplit_once(')').is_some_and(|(_, state)| state.trim_start().starts_with('T'))
 }
 
 /// The failure of a daemon that ended under a request.

@@ -6,7 +6,6 @@
 
 use std::time::Instant;
 
-use super::client::is_stopped;
 use crate::daemon::mounts::users::Process;
 use crate::daemon::paths::StorePaths;
 use crate::limits::{DAEMON_START_WAIT, LOCK_PATIENCE};
@@ -49,5 +48,5 @@ pub fn is_held(paths: &StorePaths) -> bool {
 /// listens all the same; and of another user's nothing is known.
 fn begins_or_ends(holder: u32) -> bool {
     let process = Process::of(holder);
-    process.is_daemon() && process.listens() == Some(false) && !is_stopped(holder)
+    process.is_daemon() && process.listens() == Some(false) && !process.is_stopped()
 }

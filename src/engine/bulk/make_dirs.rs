@@ -1,8 +1,8 @@
 //! Making several directories as one change.
 
-use crate::engine::places::quota::ROOT;
 use crate::engine::{About, Command, Create, NewContent, Stop, Terms, Turn};
 use crate::names::TreePath;
+use crate::numbers::ROOT;
 use crate::refusal::{Refusal, Rule};
 use crate::store::NodeType;
 

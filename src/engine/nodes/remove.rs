@@ -5,7 +5,7 @@ use crate::engine::places::governed::{Home, path_of};
 use crate::engine::{About, Command, Effect, Fate, Slot, Stop, Terms, Turn};
 use crate::ledger::{EventName, Field, Payload};
 use crate::names::FileName;
-use crate::numbers::{G, Ino};
+use crate::numbers::{G, Ino, ROOT};
 use crate::refusal::{Refusal, Rule};
 use crate::store::{Class, Node, NodeType, Read, Record, Standing, StoreError};
 
@@ -179,7 +179,7 @@ pub(super) fn require_idle(turn: &Turn<'_>, dir: &Node, name: &FileName) -> Resu
         }
         for workspace in turn.txn.workspaces()? {
             let mut at = workspace.dir;
-            while let Some(ino) = at.filter(|ino| *ino != workfs_root()) {
+            while let Some(ino) = at.filter(|ino| *ino != ROOT) {
                 if ino == dir.ino {
                     return Ok(Some("has a workspace in it"));
                 }
@@ -197,8 +197,4 @@ pub(super) fn require_idle(turn: &Turn<'_>, dir: &Node, name: &FileName) -> Resu
         return Err(Stop::kept(refusal, path_of(turn.txn, dir.parent, name)?));
     }
     Ok(())
-}
-
-fn workfs_root() -> Ino {
-    Ino(1)
 }

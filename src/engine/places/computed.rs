@@ -14,7 +14,7 @@ use crate::refusal::{Refusal, Rule};
 use crate::store::{Read, StoreError};
 
 use super::governed::path_of;
-use super::quota::ROOT;
+use crate::numbers::ROOT;
 
 impl Turn<'_> {
     /// Refuses such a name for what is made, linked or moved there.

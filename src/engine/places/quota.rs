@@ -11,12 +11,9 @@ use std::collections::HashSet;
 use crate::config::{Config, Quota, SCRATCH_DIR};
 use crate::engine::{About, Stop, Turn};
 use crate::names::{FileName, TreePath};
-use crate::numbers::Ino;
+use crate::numbers::{Ino, ROOT};
 use crate::refusal::{Refusal, Rule};
 use crate::store::{Node, NodeType, Read, Result, Txn};
-
-/// The root of the tree, whose directories can have a quota.
-pub(in crate::engine) const ROOT: Ino = Ino(1);
 
 /// Charges a directory that was just made, moved or named, and all below it, to the right quota.
 pub(super) fn charge_dir(

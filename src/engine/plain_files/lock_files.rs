@@ -11,11 +11,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::config::{Config, Scope};
-use crate::engine::places::quota::ROOT;
 use crate::engine::{About, Command, Effect, Fate, Stop, Terms, Turn, lease_nanos, path_of_dir};
 use crate::ledger::{EventName, Field, Payload};
 use crate::limits::SWEPT_AT_ONCE;
 use crate::names::{FileName, TreePath};
+use crate::numbers::ROOT;
 use crate::numbers::{Ino, LeaseTime};
 use crate::refusal::{Refusal, Rule};
 use crate::store::{Class, Node, NodeType, StoreError, Txn};

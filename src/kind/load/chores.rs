@@ -3,13 +3,13 @@
 use serde_saphyr::Spanned;
 
 use super::state::{belongs, duration};
-use super::{Known, Wrong, known_field, path};
+use super::{Known, known_field, path};
 use crate::kind::definition::{
     ArchiveForm, ChoresForm, DraftsForm, EscalateForm, HandoffForm, StuckForm,
 };
 use crate::kind::lifecycle::chores::{Archive, Drafts, Escalate, Handoff, KindChores, Stuck};
 use crate::kind::lifecycle::state::{State, Statuses};
-use crate::kind::yaml::line;
+use crate::kind::yaml::{Wrong, line};
 use crate::names::FileName;
 
 pub(super) fn build_chores(form: &ChoresForm, known: &Known<'_>) -> Result<KindChores, Wrong> {

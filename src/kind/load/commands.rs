@@ -2,11 +2,11 @@
 
 use serde_saphyr::Spanned;
 
-use super::{Known, Wrong, path};
+use super::{Known, path};
 use crate::kind::definition::{CommandsForm, EndingForm};
 use crate::kind::lifecycle::commands::{Becomes, EndCommand, Ending, KindCommands};
 use crate::kind::lifecycle::state::{State, Statuses};
-use crate::kind::yaml::{line, unknown};
+use crate::kind::yaml::{Wrong, line, unknown};
 
 /// Most keys of a path that a command can set.
 const KEYS_MAX: usize = 2;

@@ -24,7 +24,7 @@ use super::lifecycle::pattern::Pattern;
 use super::lifecycle::state::{Stamp, StampWhen, State, StateIx, Transition};
 use super::schema::Schema;
 use super::schema::fields::Fields;
-use super::yaml::{self, OneOrMany, Ordered, line, unknown};
+use super::yaml::{self, OneOrMany, Ordered, Wrong, line, unknown};
 use super::{EngineFields, Kind, KindError, KindSource, Rights, Role};
 use crate::names::{FileName, KindName, StateName};
 use chores::{build_chores, have_own_names};
@@ -38,9 +38,6 @@ const KEYS: [&str; 6] = ["kind", "schema", "extensions", "fields", "states", "tr
 
 /// Most states of a kind: the largest known lifecycle has six.
 const STATES_MAX: usize = 64;
-
-/// What is wrong, before it is known in which file.
-pub(super) type Wrong = (Option<u32>, String);
 
 impl Kind {
     /// Reads a kind from the text of its definition and the text of its schema. `file` is the

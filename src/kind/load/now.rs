@@ -3,12 +3,11 @@
 
 use std::collections::HashSet;
 
-use super::Wrong;
 use super::commands::commands_can_work;
 use super::written::{fields_are_apart, handed_on_is_apart, names_are_texts, written_is_taken};
 use crate::kind::definition::{ChoresForm, KindForm};
 use crate::kind::lifecycle::state::Statuses;
-use crate::kind::yaml::{line, unknown};
+use crate::kind::yaml::{Wrong, line, unknown};
 use crate::kind::{Kind, Role, json};
 use crate::names::{WHY, expect_not_computed};
 

@@ -2,13 +2,13 @@
 
 use serde_saphyr::Spanned;
 
-use super::{Names, Wrong, path, paths};
+use super::{Names, path, paths};
 use crate::kind::definition::{OrderForm, PriorityForm};
 use crate::kind::field_path::FieldPath;
 use crate::kind::lifecycle::order::{Counts, Order, Priority};
 use crate::kind::lifecycle::state::{State, Statuses};
 use crate::kind::schema::Schema;
-use crate::kind::yaml::{OneOrMany, line, unknown};
+use crate::kind::yaml::{OneOrMany, Wrong, line, unknown};
 use crate::names::FileName;
 
 /// The computed directory of what is ready, where the kind names none.

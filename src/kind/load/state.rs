@@ -4,14 +4,14 @@ use std::time::Duration;
 
 use serde_saphyr::Spanned;
 
-use super::{Names, Wrong, pairs, paths};
+use super::{Names, pairs, paths};
 use crate::kind::definition::{LeaseForm, MoveForm, RetriesForm, StateForm};
 use crate::kind::lifecycle::pattern::Pattern;
 use crate::kind::lifecycle::state::{
     Lease, OnExpiry, Retries, State, StatusMove, Statuses, some_time,
 };
 use crate::kind::schema::Schema;
-use crate::kind::yaml::{OneOrMany, line, unknown};
+use crate::kind::yaml::{OneOrMany, Wrong, line, unknown};
 use crate::kind::{EngineFields, Role};
 use crate::limits::LEASE_MAX;
 use crate::names::StateName;

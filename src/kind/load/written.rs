@@ -4,12 +4,11 @@
 
 use serde_saphyr::Spanned;
 
-use super::Wrong;
 use crate::kind::Kind;
 use crate::kind::definition::{EndingForm, FieldsForm, KindForm};
 use crate::kind::field_path::FieldPath;
 use crate::kind::schema::Schema;
-use crate::kind::yaml::line;
+use crate::kind::yaml::{Wrong, line};
 
 /// A time as transitions and the end of a lease write it.
 const TIME: &str = "2026-11-21T22:17:11Z";

@@ -18,22 +18,13 @@ use jsonschema::JsonType;
 use jsonschema::json::{Array, Json, Node, NodeIdentity, Object, cmp};
 use serde_json::{Map, Number, Value};
 
-use super::reach::Reach;
+use super::reach::{Reach, Unjudged};
 
 /// Bytes of a text that cost a step: comparing, counting or matching them takes as long as a look.
 const BYTES_A_STEP: usize = 16;
 
 /// What an error costs besides: it is kept with its places, some hundred bytes.
 const ERROR_STEPS: usize = 64;
-
-/// Why something was not judged to the end.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Unjudged {
-    /// The steps were not enough, or no stack is large enough.
-    TooMuch,
-    /// It takes a thread of its own, and just now there is none.
-    NoThread,
-}
 
 /// The steps that are left.
 pub(super) struct Meter(Cell<usize>);

@@ -22,9 +22,9 @@ use crate::record::{push_step, steps};
 use crate::refusal::Rule;
 use examples::{Takes, dates, takes};
 use fields::Fields;
-use metered::{Counting, Meter, Unjudged};
+use metered::{Counting, Meter};
 use place::{broken_reference, line_at};
-use reach::Reach;
+use reach::{Reach, Unjudged};
 use so_far::{is_mended_by_more, relaxed};
 
 /// Longest value that a message quotes, in characters.

@@ -12,8 +12,6 @@ use std::thread;
 
 use serde_json::Value;
 
-use super::metered::Unjudged;
-
 /// What a schema that is entered takes of the stack, with the errors that tell of it. Without optimisation
 /// it is more.
 const ENTERED_BYTES: usize = if cfg!(debug_assertions) { 8 << 10 } else { 1 << 10 };
@@ -30,6 +28,15 @@ const TEXT_DEPTH_MAX: usize = 128;
 
 /// Schemas that a standard one, which the library brings, may lead through at one value.
 const OF_STANDARD: usize = 64;
+
+/// Why something was not judged to the end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Unjudged {
+    /// The steps were not enough, or no stack is large enough.
+    TooMuch,
+    /// It takes a thread of its own, and just now there is none.
+    NoThread,
+}
 
 /// How many schemas may be entered at one value of a text, one within the other.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]

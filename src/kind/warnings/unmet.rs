@@ -7,8 +7,7 @@ use crate::kind::Kind;
 use crate::kind::definition::KindForm;
 use crate::kind::field_path::FieldPath;
 use crate::kind::lifecycle::state::{OnExpiry, StateIx, Statuses, Transition};
-use crate::kind::load::Wrong;
-use crate::kind::yaml::line;
+use crate::kind::yaml::{Wrong, line};
 use crate::names::{first_few, printable};
 
 /// Most words that one message names.

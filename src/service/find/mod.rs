@@ -9,14 +9,11 @@ use crate::config::Config;
 use crate::engine::{self, Governed, NEXT, Slot, governed, path_of_dir, slot};
 use crate::kind::Place;
 use crate::names::{FileName, RecordId, TreePath, path_of_json, printable_start};
-use crate::numbers::Ino;
+use crate::numbers::{Ino, ROOT};
 use crate::refusal::Rule;
 use crate::store::{Class, Draft, Node, NodeType, Read, Record, Standing, WorkspaceRow};
 use computed::expect_not_shown;
 use in_ready::InReady;
-
-/// The inode of the root.
-pub(super) const ROOT: Ino = Ino(1);
 
 /// What was meant.
 pub(super) enum Found {

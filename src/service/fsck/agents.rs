@@ -12,7 +12,6 @@ use crate::store::{Read, StoreError};
 
 use super::super::Failure;
 use super::Check;
-use super::ledger::Ledger;
 
 /// A role, and the user who is bound to the agent.
 type Says = (String, Option<u64>);
@@ -39,12 +38,12 @@ impl Told {
 
 pub(super) fn check(
     read: &dyn Read,
-    ledger: &Ledger,
+    (told, is_unbroken): (&Told, bool),
     check: &mut Check<'_>,
 ) -> Result<(), Failure> {
     // Of rows that cannot be read was told; and a ledger that is not whole may say nothing of some.
     let registry = match Registry::load(read) {
-        Ok(registry) if ledger.is_unbroken => registry,
+        Ok(registry) if is_unbroken => registry,
         Ok(_) | Err(StoreError::Impossible(_)) => return Ok(()),
         Err(error) => return Err(error.into()),
     };
@@ -55,11 +54,11 @@ pub(super) fn check(
     let noted =
         |Registered { role, uid }: Registered| shown(Role::as_str(role), uid.map(u64::from));
     for (agent, _) in registry.all() {
-        if !ledger.agents.0.contains_key(agent.as_str()) {
+        if !told.0.contains_key(agent.as_str()) {
             check.problem(format!("agent {agent}"), "is registered, and no event says so");
         }
     }
-    for (agent, (g, said)) in &ledger.agents.0 {
+    for (agent, (g, said)) in &told.0 {
         let found = registry.all().find(|(name, _)| name.as_str() == agent);
         let found = found.map(|(_, found)| noted(*found));
         let said = said.as_ref().map(|(role, uid)| shown(role, *uid));

@@ -127,7 +127,7 @@ pub fn fsck(
         let kept = if config.is_none() { kept_config(read, &mut check)? } else { None };
         let config = config.or(kept.as_ref());
         rows::lists(read, &mut check)?;
-        agents::check(read, &ledger, &mut check)?;
+        agents::check(read, (&ledger.agents, ledger.is_unbroken), &mut check)?;
         let mut nodes = tree::check(read, &mut check)?;
         if check.report.interrupted {
             return Ok(check.report);

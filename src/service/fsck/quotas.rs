@@ -6,9 +6,9 @@ use crate::numbers::Ino;
 use crate::store::{Charged, NodeType, Read};
 
 use super::super::Failure;
-use super::super::find::ROOT;
 use super::tree::Nodes;
 use super::{Check, shown};
+use crate::numbers::ROOT;
 
 pub(super) fn check(read: &dyn Read, nodes: &Nodes, check: &mut Check<'_>) -> Result<(), Failure> {
     let mut sums: HashMap<Ino, Charged> = HashMap::new();

@@ -8,8 +8,8 @@ use crate::numbers::Ino;
 use crate::store::{self, Class, EntryRow, Node, NodeType, Part, Read};
 
 use super::super::Failure;
-use super::super::find::ROOT;
 use super::{Check, shown};
+use crate::numbers::ROOT;
 
 /// All nodes, with what the entries say of them. There may be millions: what is needed of one by itself only is
 /// read again.

@@ -31,10 +31,10 @@ pub use report::{Correction, DraftReason, ImportReport, Listed, Unreadable};
 
 use self::flow::Flow;
 use self::walk::{FoundDir, Inode, Meta, Source, Xattrs};
-use super::find::ROOT;
 use super::reply::pace::Pace;
 use super::upkeep::misnamed::Misnamed;
 use super::{Caller, Exit, Failure, ImportArgs, Service, Sink};
+use crate::numbers::ROOT;
 
 /// Imports.
 ///

@@ -48,7 +48,7 @@ fn name(text: &str) -> FileName {
 
 fn at(txn: &dyn Txn, path: &str) -> Node {
     let path = TreePath::parse(path).unwrap();
-    let mut node = txn.node(find::ROOT).unwrap().unwrap();
+    let mut node = txn.node(crate::numbers::ROOT).unwrap().unwrap();
     for name in path.names() {
         node = txn.lookup(node.ino, name).unwrap().unwrap();
     }

@@ -60,7 +60,7 @@ fn a_nameless_file_of_which_the_first_pieces_went_is_written_as_an_empty_one() {
         let ino = node.ino;
         // As `reclaim` leaves it between two pieces.
         let half_gone = move |txn: &mut dyn Txn| {
-            txn.delete_entry(find::ROOT, &FileName::new(name).unwrap())?;
+            txn.delete_entry(crate::numbers::ROOT, &FileName::new(name).unwrap())?;
             txn.insert_orphan(ino)?;
             txn.insert_whole_chunks(ino, 1, &vec![b'x'; 2 * CHUNK_BYTES])?;
             txn.update_node(&Node { nlink: 0, size: 0, chunks: 700, ..node })

@@ -100,7 +100,7 @@ impl Bench {
 
     fn mkdir(&self, path: &str) {
         let path = TreePath::parse(path).unwrap();
-        let mut at = find::ROOT;
+        let mut at = crate::numbers::ROOT;
         for name in path.names() {
             let found = self.service.read(|read| Ok(read.lookup(at, name)?)).unwrap();
             at = match found {

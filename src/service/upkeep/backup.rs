@@ -1,7 +1,7 @@
 //! A copy of the store, taken while it is in use.
 
 use std::fs::File;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use rustix::fs::{CWD, FlockOperation, RenameFlags, flock, renameat_with};
 use serde::{Deserialize, Serialize};
@@ -10,7 +10,7 @@ use crate::names::{Shown, printable};
 use crate::service::status::size;
 use crate::service::{BackupArgs, Exit, Failure, Reply, Service, Sink};
 use crate::store::sqlite::is_name_of_store;
-use crate::store::{Identity, StoreError, has_one_name, is_full, open_itself, or_too_long};
+use crate::store::{Identity, StoreError, beside, has_one_name, is_full, open_itself, or_too_long};
 
 /// See [`crate::service::Request::Backup`].
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -197,13 +197,6 @@ fn rename_to_free(from: &Path, to: &Path) -> std::io::Result<()> {
         }
         Err(_) => std::fs::rename(from, to),
     }
-}
-
-/// The same path with more at its end.
-pub(in crate::service) fn beside(path: &Path, end: &str) -> PathBuf {
-    let mut name = path.as_os_str().to_owned();
-    name.push(end);
-    name.into()
 }
 
 /// What a daemon has beside its store.

@@ -9,15 +9,15 @@ use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
-use super::backup::{beside, flush_name, remove_with_log, settle, unflushed};
+use super::backup::{flush_name, remove_with_log, settle, unflushed};
 use crate::names::{FileName, Shown, printable};
 use crate::numbers::G;
-use crate::service::find::ROOT;
+use crate::numbers::ROOT;
 use crate::service::{Exit, Failure, FsckReport, Problem, Reply, Sink, fsck};
 use crate::store::sqlite::{
     EXTENTS, FILES, Lock, Sqlite, give_to_owner, lock_path, refuse_other, restoring_path,
 };
-use crate::store::{Identity, Readers, StoreError, is_full, or_too_long};
+use crate::store::{Identity, Readers, StoreError, beside, is_full, or_too_long};
 use crate::units::counted;
 
 /// What `restore` did.

@@ -1,4 +1,4 @@
-//! What SQLite itself opens beside a store, by name: log, index, journal.
+//! What lies beside a store, by name: what SQLite itself opens (log, index, journal), and big files.
 //!
 //! What must stay true: opening these never waits. SQLite follows no link that lies there, but it
 //! opens a journal for reading before it knows what that is; and a pipe, which others may make in a
@@ -11,9 +11,11 @@ use std::sync::Once;
 
 use rusqlite::ffi;
 
-use super::lock::beside;
 use crate::names::Shown;
-use crate::store::{Result, StoreError};
+use crate::store::{Result, StoreError, beside};
+
+/// What the name of the file of big files has more than the store's.
+pub const EXTENTS: &str = "-extents";
 
 /// What it opens, beside the store.
 const OPENED: [&str; 3] = ["-wal", "-shm", "-journal"];

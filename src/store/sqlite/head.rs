@@ -10,9 +10,9 @@ use std::io::Read as _;
 use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::Path;
 
-use super::lock::beside;
 use super::tables::schema::APPLICATION_ID;
 use crate::names::Shown;
+use crate::store::beside;
 use crate::store::{Result, StoreError};
 
 /// How each file of SQLite begins.

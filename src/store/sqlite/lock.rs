@@ -12,10 +12,10 @@ use std::sync::Arc;
 
 use rustix::fs::{FlockOperation, flock};
 
-use super::extents::ENDING;
+use super::beside::EXTENTS;
 use super::log::room::MainFile;
 use crate::names::Shown;
-use crate::store::{Identity, Result, StoreError, is_full, open_itself, open_own};
+use crate::store::{Identity, Result, StoreError, beside, is_full, open_itself, open_own};
 
 /// What a store's file is locked for.
 #[derive(Clone, Copy)]
@@ -60,16 +60,9 @@ pub fn lock_path(path: &Path) -> PathBuf {
     beside(path, ".lock")
 }
 
-/// The same path with more at its end.
-pub(super) fn beside(path: &Path, end: &str) -> PathBuf {
-    let mut name = path.as_os_str().to_owned();
-    name.push(end);
-    name.into()
-}
-
 /// The files of a store: its log, the index of that, what its making was to be taken back by, what of big files
 /// lies beside it, itself.
-pub const FILES: [&str; 5] = ["-wal", "-shm", "-journal", ENDING, ""];
+pub const FILES: [&str; 5] = ["-wal", "-shm", "-journal", EXTENTS, ""];
 
 /// Removes a store's files. Only for whoever has the store's lock.
 ///

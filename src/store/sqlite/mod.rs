@@ -24,7 +24,7 @@ use std::sync::Arc;
 use crossbeam_channel::RecvTimeoutError;
 use rusqlite::{Connection, ErrorCode, OpenFlags, ffi};
 
-pub use extents::ENDING as EXTENTS;
+pub use beside::EXTENTS;
 pub use head::refuse_other;
 pub use lock::{
     FILES, Lock, give_to_owner, is_held, is_name_of_store, is_of_store, last_holder, lock_holder,

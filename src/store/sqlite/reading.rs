@@ -19,13 +19,15 @@ use rustix::fs::{Access, AtFlags, CWD, accessat};
 
 use super::beside::expect_files;
 use super::extents::Extents;
-use super::lock::{self, Lock, beside};
+use super::lock::{self, Lock};
 use super::pool::Pool;
 use super::tables::chunks::End;
 use super::tables::schema;
 use super::{Conn, Sqlite, configure, fail, named, refuse_other};
 use crate::names::Shown;
-use crate::store::{Durability, Read, Result, StoreError, Txn, Writer, open_itself, or_too_long};
+use crate::store::{
+    Durability, Read, Result, StoreError, Txn, Writer, beside, open_itself, or_too_long,
+};
 
 /// SQLite's file system without locks: ours holds for the whole store.
 pub(super) const WITHOUT_LOCKS: &std::ffi::CStr = c"unix-none";

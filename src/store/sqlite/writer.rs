@@ -8,7 +8,6 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use super::extents::freeing::Freeing;
-use super::lock::beside;
 use super::log::checkpoint::Checkpointer;
 use super::log::gather::{self, Logged};
 use super::log::read_mark::ReadMark;
@@ -17,6 +16,7 @@ use super::tables::chunks::{End, Space};
 use super::tables::places::Places;
 use super::{BUSY_PATIENCE, Conn, fail};
 use crate::names::Shown;
+use crate::store::beside;
 use crate::store::{Durability, Read, Result, StoreError, Txn, Writer, open_itself};
 
 /// Bytes of the log that are written once more at a time.

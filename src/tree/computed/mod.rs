@@ -260,7 +260,7 @@ impl Computed {
             | Computed::Commit
             | Computed::History(_) => Computed::Control.ino(),
             Computed::Ready(dir) => dir,
-            _ => Ino(1),
+            _ => workfs_mount::ROOT,
         }
     }
 }

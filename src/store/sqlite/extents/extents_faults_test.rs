@@ -132,10 +132,7 @@ fn what_a_failed_commit_left_in_the_log_names_nothing_that_another_has_written()
     change(&mut writer, |txn| {
         txn.insert_whole_chunks(FILE, FIRST + 5, &chunks(b"ccc"))?;
         for end in ["", "-wal", "-extents"] {
-            let (from, to) = (
-                crate::store::sqlite::lock::beside(&path, end),
-                crate::store::sqlite::lock::beside(&killed, end),
-            );
+            let (from, to) = (crate::store::beside(&path, end), crate::store::beside(&killed, end));
             std::fs::copy(from, to).unwrap();
         }
         Ok(())
@@ -174,11 +171,7 @@ fn without_log(path: &std::path::Path) -> (tempfile::TempDir, Sqlite) {
     let dir = tempfile::tempdir().unwrap();
     let copy = dir.path().join("s.db");
     for end in ["", "-extents"] {
-        std::fs::copy(
-            crate::store::sqlite::lock::beside(path, end),
-            crate::store::sqlite::lock::beside(&copy, end),
-        )
-        .unwrap();
+        std::fs::copy(crate::store::beside(path, end), crate::store::beside(&copy, end)).unwrap();
     }
     let (store, _writer) = Sqlite::open(&copy).unwrap();
     (dir, store)
@@ -189,7 +182,7 @@ fn without_log(path: &std::path::Path) -> (tempfile::TempDir, Sqlite) {
 fn no_flush_says_that_all_is_well_of_what_one_before_it_has_not_kept() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("s.db");
-    let log = crate::store::sqlite::lock::beside(&path, "-wal");
+    let log = crate::store::beside(&path, "-wal");
     let (store, mut writer) = Sqlite::open(&path).unwrap();
     put(&mut writer, FIRST, b"a");
     writer.sync().unwrap();
@@ -321,7 +314,7 @@ fn what_a_row_has_is_not_given_back_by_a_note_that_is_wrong() {
 fn what_was_freed_while_a_flush_was_in_doubt_is_given_back_after() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("s.db");
-    let log = crate::store::sqlite::lock::beside(&path, "-wal");
+    let log = crate::store::beside(&path, "-wal");
     let (store, mut writer) = Sqlite::open(&path).unwrap();
     put(&mut writer, FIRST, &[b'a'; 32]);
     put(&mut writer, FIRST + 32, b"z");

@@ -52,7 +52,7 @@ pub(super) fn got(store: &Sqlite, first: u32, count: u32) -> Vec<Option<u8>> {
 }
 
 pub(in crate::store::sqlite) fn extents(store: &Path) -> PathBuf {
-    crate::store::sqlite::lock::beside(store, super::ENDING)
+    crate::store::beside(store, super::EXTENTS)
 }
 
 /// How much of the disk the file beside the tables takes.
@@ -354,14 +354,12 @@ fn a_backup_is_one_file_that_has_all() {
     put(&mut writer, 1_000, &[b'b'; 9]);
     change(&mut writer, |txn| txn.delete_chunks(FILE, 300, 399).map(drop));
     // SQLite opens an index beside it under a lock that commits take, too.
-    let mut alone = |_, _| !crate::store::sqlite::lock::beside(&copy, "-shm").exists();
+    let mut alone = |_, _| !crate::store::beside(&copy, "-shm").exists();
     std::fs::File::create(&copy).unwrap();
     let made = Identity::named(&copy).unwrap();
     assert!(store.backup((&copy, made), &mut alone).unwrap());
     drop((store, writer));
-    FILES
-        .iter()
-        .for_each(|end| drop(std::fs::remove_file(crate::store::sqlite::lock::beside(&path, end))));
+    FILES.iter().for_each(|end| drop(std::fs::remove_file(crate::store::beside(&path, end))));
     let (store, mut writer) = Sqlite::open(&copy).unwrap();
     assert_eq!(got(&store, 0, 300), [Some(b'a'); 300]);
     assert_eq!(got(&store, 300, 100), [None; 100]);

@@ -40,15 +40,13 @@ use parking_lot::Mutex;
 use rusqlite::Connection;
 use rustix::fs::{FallocateFlags, fallocate};
 
-use super::lock::{beside, give_to_owner};
+use super::beside::EXTENTS;
+use super::lock::give_to_owner;
 use super::{cause, fail};
 use crate::limits::CHUNK_BYTES;
 use crate::names::Shown;
-use crate::store::{Identity, Result, StoreError, open_own};
+use crate::store::{Identity, Result, StoreError, beside, open_own};
 use flushes::{Doubts, LogFlushes, Written};
-
-/// What the file's name has more than the store's.
-pub const ENDING: &str = "-extents";
 
 /// What the file begins with; two keys follow, of which the store has one.
 const MAGIC: &str = "workfs extents 1 ";
@@ -121,7 +119,7 @@ impl Extents {
     /// # Errors
     /// If there is no descriptor for it; whatever else is wrong only takes what lies there.
     pub fn open(path: &Path, sql: &Connection, main: Option<Identity>) -> Result<Arc<Extents>> {
-        let (store, path) = (path.to_owned(), beside(path, ENDING));
+        let (store, path) = (path.to_owned(), beside(path, EXTENTS));
         let (found, unusable) = match find(&store, &path, sql, main.is_some()) {
             Ok(found) => (found, None),
             Err(lacking @ StoreError::NoDescriptors(_)) => return Err(lacking),

@@ -15,6 +15,7 @@ use crossbeam_channel::{Sender, bounded};
 use parking_lot::Mutex;
 use rusqlite::ErrorCode;
 
+use super::FRAME_BYTES;
 use super::index;
 use super::room::{MainFile, Room};
 use crate::store::sqlite::{Conn, fail};
@@ -35,9 +36,6 @@ const AHEAD_BYTES: u64 = 4 << 20;
 
 /// A log that never gets this long is not written ahead: small stores stay small.
 const AHEAD_FROM_PAGES: u64 = 512;
-
-/// A page in the log, with its header.
-pub(super) const FRAME_BYTES: u64 = 4096 + 24;
 
 /// The thread that moves the log.
 pub(in crate::store::sqlite) struct Checkpointer {

@@ -23,7 +23,7 @@ use std::sync::Arc;
 use rusqlite::Connection;
 use rustix::fs::{FallocateFlags, fallocate};
 
-use super::checkpoint::FRAME_BYTES;
+use super::FRAME_BYTES;
 use crate::store::sqlite::fail;
 use crate::store::{Result, StoreError, is_full, open_own};
 

@@ -125,7 +125,7 @@ pub(super) fn record(row: &Row<'_>) -> rusqlite::Result<Record> {
         version_g: G(number(row, 11)?),
         last_g: G(number(row, 12)?),
         trace: trace.try_into().map_err(|_| damaged("a trace that is not 16 bytes"))?,
-        readiness: super::ready::readiness(row, 15)?,
+        readiness: super::columns::readiness(row, 15)?,
         lease_s: row.get(23)?,
         lapsed: lapsed.map(AgentName::new).transpose().map_err(damaged)?,
         lapses: Lapses(number(row, 25)?),

@@ -38,25 +38,6 @@ pub(super) fn when_columns(when: When) -> (bool, Option<i64>) {
     }
 }
 
-/// How a record stands, from columns that begin at `at`.
-pub(super) fn readiness(row: &Row<'_>, at: usize) -> rusqlite::Result<Readiness> {
-    let due: Option<i64> = row.get(at + 7)?;
-    let when = match (row.get(at + 6)?, due) {
-        (true, _) => When::Now,
-        (false, Some(due)) => When::At(UnixNanos(due)),
-        (false, None) => When::Waits,
-    };
-    Ok(Readiness {
-        done: row.get(at)?,
-        fit: row.get(at + 1)?,
-        open: number(row, at + 2)?,
-        priority: row.get(at + 3)?,
-        since: UnixNanos(row.get(at + 4)?),
-        not_before: row.get::<_, Option<i64>>(at + 5)?.map(UnixNanos),
-        when,
-    })
-}
-
 fn edge(row: &Row<'_>) -> rusqlite::Result<Edge> {
     let sides: i64 = row.get(1)?;
     Ok(Edge {
