@@ -10,6 +10,7 @@ use crate::config::Config;
 use crate::kind::State;
 use crate::names::{Shown, ShownPath};
 use crate::numbers::G;
+use crate::service::reply::text::{seconds, size};
 use crate::store::sqlite::FILES;
 use crate::store::{Class, Read, beside};
 use crate::units::counted;
@@ -123,15 +124,6 @@ impl StatusReport {
     }
 }
 
-/// Bytes as people read them.
-pub(super) fn size(bytes: u64) -> String {
-    match bytes {
-        0..=9_999 => format!("{bytes} bytes"),
-        10_000..=9_999_999 => format!("{} kB", bytes / 1_000),
-        _ => format!("{} MB", bytes / 1_000_000),
-    }
-}
-
 /// Counts.
 ///
 /// # Errors
@@ -147,7 +139,7 @@ pub(super) fn status(service: &Service) -> Result<StatusReport, Failure> {
         let last = read.last_event()?;
         let last_at = last.as_ref().and_then(|row| {
             let line: serde_json::Value = serde_json::from_str(&row.line).ok()?;
-            Some(super::records::show::seconds(line.get("at")?.as_str()?))
+            Some(seconds(line.get("at")?.as_str()?))
         });
         // Not their lengths: what was given back of big files is holes. Nor all that they take: there is room ahead,
         // for as long as somebody has the store, be it this command.

@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use super::past::PAGE;
 use super::past::log::{IDLE_AFTER, readable};
 use super::past::places::{is_about, moves_directory};
 use super::request::part::path_of_ledger;
@@ -17,9 +18,6 @@ use crate::config::FileGlob;
 use crate::names::{json_path, path_of_text, shell_word};
 use crate::numbers::G;
 use crate::store::{EventRow, Read};
-
-/// Events that are read from one snapshot.
-const PAGE: u64 = 512;
 
 /// See [`super::Request::Watch`]. The lines went before it, each as a reply.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]

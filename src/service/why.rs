@@ -10,6 +10,7 @@ use crate::config::Config;
 use crate::engine::{Breach, Outlook, breach, flaw, path_of_backup, sees_refusal};
 use crate::names::{ShownPath, TreePath, printable};
 use crate::refusal::{Refusal, Rule, TextPlace};
+use crate::service::reply::text::placed;
 use crate::store::{Read, RefusalRow};
 
 /// Rows that are given if nobody says how many.
@@ -79,14 +80,6 @@ impl WhyReport {
     #[must_use]
     pub fn exit(&self) -> Exit {
         Exit::Done
-    }
-}
-
-/// A reason with its place in the text.
-pub(super) fn placed(reason: &str, place: Option<TextPlace>) -> String {
-    match place {
-        Some(TextPlace { line, column }) => format!("line {line}, column {column}: {reason}"),
-        None => reason.to_owned(),
     }
 }
 

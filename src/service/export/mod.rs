@@ -21,7 +21,7 @@ use serde::{Deserialize, Serialize};
 use super::find::computed::expect_not_shown;
 use super::find::node_at;
 use super::reply::pace::Pace;
-use super::status::size;
+use super::reply::text::size;
 use super::{Exit, ExportArgs, Failure, Part, Sink, Unreadable};
 use crate::config::{CONFIG_KEY, Config};
 use crate::engine::read_plain;

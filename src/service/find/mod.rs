@@ -8,7 +8,7 @@ use super::{Exit, Failure, Part};
 use crate::config::Config;
 use crate::engine::{self, Governed, NEXT, Slot, governed, path_of_dir, slot};
 use crate::kind::Place;
-use crate::names::{FileName, RecordId, TreePath, path_of_json, printable_start};
+use crate::names::{FileName, RecordId, TreePath, path_of_json};
 use crate::numbers::{Ino, ROOT};
 use crate::refusal::Rule;
 use crate::store::{Class, Draft, Node, NodeType, Read, Record, Standing, WorkspaceRow};
@@ -76,16 +76,6 @@ impl FoundRecord {
             )
         })
     }
-}
-
-/// A path inside the tree as a request has it.
-pub(super) fn tree_path(text: &str) -> Result<TreePath, Failure> {
-    let bytes = path_of_json(text);
-    TreePath::asked(&bytes).map_err(|why| {
-        let shown = printable_start(&bytes);
-        let remedy = "give a path from the root of the mount, such as work/inbox";
-        Failure::new(Exit::Usage, format!("`{shown}` is no path: {why}"), remedy)
-    })
 }
 
 /// The node at `path`.
@@ -368,7 +358,7 @@ fn places_of(read: &dyn Read, part: &Part, found: &[FoundRecord]) -> Result<Vec<
 fn last_path(read: &dyn Read, part: &Part, found: &FoundRecord) -> Result<String, Failure> {
     let last = read.event(found.record.last_g)?;
     let said = last.and_then(|row| serde_json::from_str::<serde_json::Value>(&row.line).ok());
-    let path = said.map(|event| super::past::log::field(&event, "/payload/path"));
+    let path = said.map(|event| super::past::field(&event, "/payload/path"));
     let known = path.filter(|path| !path.is_empty());
     let shown =
         known.map_or_else(|| part.show(&found.workspace.path), |path| part.show_text(&path));

@@ -7,8 +7,8 @@ use crate::names::{ShownPath, printable};
 use crate::refusal::{Refusal, Rule, TextPlace};
 use crate::units::counted;
 
-use super::super::why::placed;
 use super::super::{Exit, Failure};
+use crate::service::reply::text::placed;
 
 /// Entries of one kind that are listed; all are counted.
 const LISTED_MAX: usize = 2000;

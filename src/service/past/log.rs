@@ -9,15 +9,13 @@ use serde_json::Value;
 use super::pasts::{draft_past_of, event_of, last_of, lay_there};
 use super::places::is_about;
 use super::whence::{Whence, whence};
+use super::{PAGE, field};
 use crate::names::{TreePath, printable};
 use crate::numbers::G;
 use crate::service::find::{Found, find_past, has_past_below, past_of};
-use crate::service::records::show::seconds;
+use crate::service::reply::text::seconds;
 use crate::service::{Exit, Failure, LogArgs, Part, Reply, Service, Sink};
 use crate::store::{EventRow, NodeType, Read, Record, WorkspaceRow, earlier};
-
-/// Events that are read from one snapshot: bounds how long it holds the log of the store.
-pub(in crate::service) const PAGE: u64 = 512;
 
 /// After how long without an event the client is asked whether it is still there.
 pub(in crate::service) const IDLE_AFTER: Duration = Duration::from_millis(500);
@@ -362,11 +360,6 @@ fn follow(
         }
         report.last_g = end;
     }
-}
-
-/// A text field of an event; empty where there is none.
-pub(in crate::service) fn field(event: &Value, pointer: &str) -> String {
-    event.pointer(pointer).and_then(Value::as_str).unwrap_or_default().to_owned()
 }
 
 /// An event as one line for people who see this of the tree.

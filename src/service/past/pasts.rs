@@ -7,7 +7,7 @@
 
 use serde_json::Value;
 
-use super::log::{PAGE, field};
+use super::{PAGE, field};
 use crate::config::Config;
 use crate::kind::Place;
 use crate::ledger::{EventName, Via, is_transition};

@@ -9,7 +9,7 @@
 use std::collections::HashMap;
 use std::rc::Rc;
 
-use super::log::field;
+use super::field;
 use super::pasts::{PastEvent, event_of, is_exchange, last_of, last_told, until, was_gone};
 use crate::engine::path_of;
 use crate::ledger::Via;

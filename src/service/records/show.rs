@@ -7,9 +7,10 @@ use crate::names::{AgentName, ShownPath, TreePath, printable};
 use crate::numbers::{Attempt, G, Version};
 use crate::refusal::Rule;
 use crate::service::find::{Found, FoundRecord, find, find_past, past_of};
-use crate::service::past::log::field;
+use crate::service::past::field;
 use crate::service::past::pasts::event_of;
 use crate::service::past::rewind::{kept_version, require_past};
+use crate::service::reply::text::{placed, seconds};
 use crate::service::request::permitted::{expect_readable, is_bound, not_the_past};
 use crate::service::{Caller, Exit, Failure, Part, Service, ShowArgs};
 use crate::store::{Node, NodeType, Read, Record, Standing, VersionRow, earlier};
@@ -232,7 +233,7 @@ fn shown(
             match draft.why {
                 Some(why) => {
                     report.rule = Some(why.rule);
-                    report.why = Some(crate::service::why::placed(&why.reason, why.place));
+                    report.why = Some(placed(&why.reason, why.place));
                     report.remedy = Some(why.remedy);
                 }
                 None => report.why = Some("nothing was saved to it yet".to_owned()),
@@ -347,7 +348,7 @@ fn record(
     report.attempt = Some(record.attempt);
     if let Some(why) = crate::engine::flaw(read, config, record, caller.role)? {
         report.rule = Some(why.rule);
-        report.why = Some(crate::service::why::placed(&why.reason, why.place));
+        report.why = Some(placed(&why.reason, why.place));
         report.remedy = Some(why.remedy);
     }
     let mut wanted = None;
@@ -451,12 +452,4 @@ fn history(
         };
     }
     Ok((rows, false))
-}
-
-/// A ledger's time without its fraction.
-pub(in crate::service) fn seconds(at: &str) -> String {
-    match at.split_once('.') {
-        Some((whole, _)) => format!("{whole}Z"),
-        None => at.to_owned(),
-    }
 }

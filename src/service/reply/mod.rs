@@ -2,6 +2,7 @@
 
 pub(super) mod pace;
 pub(super) mod rows;
+pub(super) mod text;
 
 use std::path::Path;
 

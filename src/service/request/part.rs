@@ -7,9 +7,8 @@
 
 use serde_json::Value;
 
-use crate::names::{ShownPath, TreePath, path_of_text};
-use crate::service::find::tree_path;
-use crate::service::past::log::field;
+use crate::names::{ShownPath, TreePath, path_of_json, path_of_text, printable_start};
+use crate::service::past::field;
 use crate::service::past::places::is_about;
 use crate::service::{Exit, Failure};
 use crate::store::{EventRow, Read, WorkspaceRow};
@@ -138,6 +137,16 @@ impl Part {
         let workspace = field(&event, "/workspace");
         Ok((!workspace.is_empty() && has(&workspace)) || is_about(read, row, &event, has)?)
     }
+}
+
+/// A path inside the tree as a request has it.
+pub(in crate::service) fn tree_path(text: &str) -> Result<TreePath, Failure> {
+    let bytes = path_of_json(text);
+    TreePath::asked(&bytes).map_err(|why| {
+        let shown = printable_start(&bytes);
+        let remedy = "give a path from the root of the mount, such as work/inbox";
+        Failure::new(Exit::Usage, format!("`{shown}` is no path: {why}"), remedy)
+    })
 }
 
 fn denied(reason: &str) -> Failure {

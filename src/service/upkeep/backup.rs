@@ -7,7 +7,7 @@ use rustix::fs::{CWD, FlockOperation, RenameFlags, flock, renameat_with};
 use serde::{Deserialize, Serialize};
 
 use crate::names::{Shown, printable};
-use crate::service::status::size;
+use crate::service::reply::text::size;
 use crate::service::{BackupArgs, Exit, Failure, Reply, Service, Sink};
 use crate::store::sqlite::is_name_of_store;
 use crate::store::{Identity, StoreError, beside, has_one_name, is_full, open_itself, or_too_long};

@@ -12,7 +12,7 @@ use super::misfits::{Misfits, misfits};
 use crate::config::{CONFIG_KEY, Config};
 use crate::names::{Shown, first_few, printable, shell_word};
 use crate::service::fsck::outline;
-use crate::service::status::size;
+use crate::service::reply::text::size;
 use crate::service::{Exit, Reply, Service, Sink};
 use crate::store::sqlite::refuse_other;
 

@@ -16,9 +16,10 @@ use crate::engine::{
 use crate::limits::RECORD_BYTES_MAX;
 use crate::names::{FileName, ShownPath, TreePath, printable};
 use crate::numbers::{Ino, UnixNanos};
-use crate::service::find::{node_at, tree_path};
+use crate::service::find::node_at;
 use crate::service::reply::pace::Pace;
-use crate::service::status::size;
+use crate::service::reply::text::size;
+use crate::service::request::part::tree_path;
 use crate::service::{Caller, Exit, Failure, GcArgs, PARTS, SCRATCHPAD, Service, Sink};
 use crate::store::{Class, Node, NodeType, Read};
 
