@@ -9,6 +9,7 @@ mod content;
 mod files;
 mod ledger;
 mod noted;
+mod one;
 mod quotas;
 mod records;
 mod report;

@@ -6,16 +6,14 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use super::super::Failure;
+use super::one::{One, Told};
 use crate::engine::{Text, counts_as_done, lease_of, when};
 use crate::kind::{Kind, Wants};
 use crate::ledger::Via;
 use crate::limits::LEASE_MAX;
 use crate::numbers::{G, UnixNanos};
 use crate::store::{Edge, Record, Sides, Standing, When};
-
-use super::super::Failure;
-use super::records::One;
-use super::told::Told;
 
 /// What is known of a record's last changes.
 pub(super) struct Last {

@@ -3,19 +3,18 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
+use super::super::Failure;
+use super::ledger::Ledger;
+use super::noted::Last;
+use super::one::One;
+use super::tree::Nodes;
+use super::{Check, Rules, shown};
 use crate::config::Binding;
 use crate::engine::path_of_dir;
 use crate::ledger::Hash;
 use crate::names::{FileName, TreePath};
 use crate::numbers::{G, Ino, UnixNanos, Version, WorkspaceKey};
-use crate::store::{Class, Read, Record, Standing, WorkspaceRow};
-
-use super::super::Failure;
-use super::ledger::Ledger;
-use super::noted::Last;
-use super::told::Told;
-use super::tree::Nodes;
-use super::{Check, Rules, shown};
+use crate::store::{Class, Read, Standing, WorkspaceRow};
 
 /// A workspace, and by what its records are judged, where a layout says that.
 struct Workspace {
@@ -185,35 +184,7 @@ fn draft(read: &dyn Read, ino: Ino, check: &mut Check<'_>) -> Result<(), Failure
     Ok(())
 }
 
-/// A record that is looked at.
-pub(super) struct One<'a, 's> {
-    pub read: &'a dyn Read,
-    pub workspace: &'a WorkspaceRow,
-    pub record: &'a Record,
-    /// By which it is judged.
-    pub rules: Option<(&'a Rules<'a>, &'a Binding)>,
-    pub ledger: &'a Ledger,
-    /// The event that was read last.
-    pub told: Option<(G, Arc<Told>)>,
-    pub check: &'a mut Check<'s>,
-}
-
 impl One<'_, '_> {
-    pub fn thing(&self) -> String {
-        format!("record {}:{}", self.workspace.path, self.record.id)
-    }
-
-    pub fn problem(&mut self, what: impl Into<String>) {
-        let thing = self.thing();
-        self.check.problem(thing, what);
-    }
-
-    /// What was read of it, if it can be.
-    pub fn got<T>(&mut self, read: crate::store::Result<T>) -> Result<Option<T>, Failure> {
-        let (workspace, record) = (self.workspace, self.record);
-        self.check.got(|| format!("record {}:{}", workspace.path, record.id), read)
-    }
-
     fn all(&mut self, nodes: &mut Nodes) -> Result<(), Failure> {
         self.standing(nodes)?;
         let content = self.versions()?;

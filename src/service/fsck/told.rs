@@ -5,45 +5,12 @@
 
 use std::sync::Arc;
 
-use serde::Deserialize;
-
+use super::super::Failure;
+use super::one::{One, Told};
 use crate::engine::{Slot, path_of, slot};
 use crate::ledger::EventName;
 use crate::numbers::{Attempt, G};
 use crate::store::Standing;
-
-use super::super::Failure;
-use super::records::One;
-
-/// An event of a record, as far as its row is compared with it.
-#[derive(Debug, Default, Deserialize)]
-#[serde(default)]
-pub(super) struct Told {
-    /// When it happened, RFC 3339.
-    pub at: String,
-    event: String,
-    pub payload: Payload,
-    /// The record's event before it.
-    #[serde(skip)]
-    before: G,
-}
-
-/// See [`Told`].
-#[derive(Debug, Default, Deserialize)]
-#[serde(default)]
-pub(super) struct Payload {
-    attempt: Option<u64>,
-    pub content_sha256: Option<String>,
-    pub flagged: bool,
-    pub from: Option<String>,
-    owner: Option<String>,
-    path: Option<String>,
-    state: Option<String>,
-    /// It did not move: only its lease, or its owner's claim, ended.
-    stays: bool,
-    to: Option<String>,
-    pub via: Option<String>,
-}
 
 /// Where a record stands, without the place.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -98,21 +65,6 @@ impl Told {
 }
 
 impl One<'_, '_> {
-    /// An event; `None` where it is missing, which was told of.
-    pub fn event(&mut self, g: G) -> Result<Option<Arc<Told>>, Failure> {
-        if let Some((known, told)) = &self.told
-            && *known == g
-        {
-            return Ok(Some(Arc::clone(told)));
-        }
-        let row = self.read.event(g);
-        let Some(row) = self.got(row)?.flatten() else { return Ok(None) };
-        let told: Told = serde_json::from_str(&row.line).unwrap_or_default();
-        let told = Arc::new(Told { before: row.before_g, ..told });
-        self.told = Some((g, Arc::clone(&told)));
-        Ok(Some(told))
-    }
-
     /// Its last event is the ledger's last event of it, and its row says what its last events say. If so, gives
     /// the one that put it where it is.
     pub fn told(&mut self) -> Result<Option<G>, Failure> {
