@@ -6,10 +6,9 @@ use std::sync::Arc;
 use clap::Args;
 use serde_json::{Value, json};
 
-use super::Global;
 use super::exit::Exit;
 use super::output::{Output, Stop};
-use super::{local, mounts, store};
+use super::{Global, local, mounts, store};
 use crate::config::{Binding, Config};
 use crate::daemon::{self, Crowded, DaemonInfo, Failure, Made, Setup, StorePaths};
 use crate::engine::Engine;

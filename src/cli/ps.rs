@@ -2,11 +2,10 @@
 
 use serde_json::json;
 
-use super::Global;
 use super::exit::Exit;
 use super::mounts::ask_it;
 use super::output::{Output, Stop};
-use super::store;
+use super::{Global, store};
 use crate::daemon::Client;
 use crate::names::Shown;
 

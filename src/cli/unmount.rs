@@ -5,10 +5,9 @@ use std::path::{Path, PathBuf};
 use clap::{ArgGroup, Args};
 use serde_json::json;
 
-use super::Global;
 use super::exit::Exit;
 use super::output::{Output, Stop};
-use super::{mounts, store};
+use super::{Global, mounts, store};
 use crate::daemon::{
     self, Answer, Ask, Cause, Client, Covers, Failure, MountInfo, MountLine, StorePaths, UnmountAsk,
 };

@@ -9,8 +9,7 @@ use std::sync::Arc;
 
 use workfs_mount::Mount;
 
-use super::point;
-use super::{Mounts, Row};
+use super::{Mounts, Row, point};
 use crate::daemon::failure::{Cause, Failure};
 use crate::daemon::socket::wire::UnmountAsk;
 use crate::names::Shown;

@@ -7,15 +7,14 @@
 
 use std::collections::{BTreeMap, HashMap};
 
-use crate::engine::change::turn::Happening;
+use super::context::is_reserved;
+use crate::engine::change::happening::Happening;
 use crate::engine::{Command, Effect, Stop, Turn};
 use crate::kind::Role;
 use crate::ledger::{EventName, Field, Payload};
 use crate::names::AgentName;
 use crate::refusal::{Refusal, Rule};
 use crate::store::{AgentRow, Read, Result, StoreError};
-
-use super::context::is_reserved;
 
 /// What is registered of an agent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -6,18 +6,18 @@
 //! not act for others changes nothing in others' lanes, and neither moves nor removes the
 //! directories of a workspace. Permission bits are no matter of roles (`modes`).
 
-use crate::engine::change::turn::{self, gone};
+use super::modes::{Bits, forbids_taking, runs_the_store};
+use crate::engine::change::stop;
+use crate::engine::change::stop::gone;
 use crate::engine::places::governed::{Governed, Home, path_of_dir};
-use crate::engine::records::backup::is_parked_at;
 use crate::engine::records::save;
+use crate::engine::records::whereabouts::is_parked_at;
 use crate::engine::{Command, Context, Registry, Stop, Text, Turn, governed};
 use crate::kind::{Holding, Kind, Place, Role, StateIx};
 use crate::names::{AgentName, FileName, with_article};
 use crate::numbers::Ino;
 use crate::refusal::{Refusal, Rule};
 use crate::store::{Class, Node, NodeType, Record, RefusalRow, Standing, StoreError};
-
-use super::modes::{Bits, forbids_taking, runs_the_store};
 
 /// Whether who looks (its user, its role and name) may see this refusal, which may quote what was
 /// written: each user its own, who runs the store all; and of that an agent its own.
@@ -277,7 +277,7 @@ impl Turn<'_> {
             Role::Operator => "YOU",
             _ => self.context.actor.name.as_str(),
         };
-        let lane = FileName::new(you).map_err(|_| turn::absent(name))?;
+        let lane = FileName::new(you).map_err(|_| stop::absent(name))?;
         let make = match self.txn.lookup(parent, &lane)? {
             Some(_) => String::new(),
             None => format!("mkdir {} && ", dir.join(lane.clone()).in_shell()),

@@ -8,9 +8,10 @@
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
-use crate::engine::change::turn::gone;
+use crate::engine::change::stop::gone;
 use crate::engine::claims::take::IsWritten;
-use crate::engine::records::save::{Left, Made, Saved, home_of};
+use crate::engine::records::made::{Left, Made};
+use crate::engine::records::save::{Saved, home_of};
 use crate::engine::records::sight::{Base, Sight};
 use crate::engine::{
     About, Command, Create, NewContent, Remove, RemoveWhat, Rename, RenameMode, Save,

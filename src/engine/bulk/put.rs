@@ -6,7 +6,8 @@
 
 use std::sync::Arc;
 
-use crate::engine::change::turn::{Lookback, gone};
+use crate::engine::change::stop::gone;
+use crate::engine::change::turn::Lookback;
 use crate::engine::places::governed::Home;
 use crate::engine::plain_files::files::Saved;
 use crate::engine::plain_files::plain;

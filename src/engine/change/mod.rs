@@ -8,6 +8,8 @@
 pub(super) mod command;
 pub(super) mod doors;
 pub(super) mod effects;
+pub(super) mod happening;
 pub(super) mod queued;
 pub(super) mod refuse;
+pub(super) mod stop;
 pub(super) mod turn;

@@ -3,16 +3,17 @@
 
 use std::sync::Arc;
 
+use super::happening::Happening;
+use super::queued::Queued;
+use super::stop::Refused;
 use crate::engine::places::governed::{path_of, path_of_dir};
 use crate::engine::{Command, Context, Origin, Stop, Terms, Turn};
 use crate::ledger::{EventName, Field, Payload};
-use crate::limits::FORBIDDEN_TOLD_EVERY;
+use crate::limits::{FORBIDDEN_TOLD_EVERY, REFUSALS_STRIDE, REJECTED_SMALL_BYTES};
 use crate::names::{FileName, TreePath};
-use crate::numbers::{Ino, RecordKey, UnixNanos};
+use crate::numbers::{Ino, RecordKey, RefusalKey, UnixNanos};
 use crate::refusal::{Refusal, Rule};
-use crate::store::{Class, NodeType, Read, Record, Standing, StoreError, Txn};
-
-use super::turn::{Happening, Refused};
+use crate::store::{Class, NodeType, Read, Record, RefusalRow, Standing, StoreError, Txn};
 
 /// What a change is about: whoever is told that it was refused is told where.
 #[derive(Clone, Debug)]
@@ -141,14 +142,14 @@ impl Turn<'_> {
 }
 
 /// Tells the ledger that somebody tried what role or ownership forbids, or a second way to a record.
-pub(super) struct TellForbidden {
+struct TellForbidden {
     operation: &'static str,
     path: TreePath,
     rule: Rule,
 }
 
 /// What the ledger is to be told of a refusal, which is not in `why` yet.
-pub(super) fn to_tell(
+fn to_tell(
     txn: &dyn Txn,
     context: &Context,
     (operation, now): (&'static str, UnixNanos),
@@ -192,4 +193,48 @@ impl Command for TellForbidden {
         turn.append(None, Happening::of(EventName::FORBIDDEN, payload))?;
         Ok(())
     }
+}
+
+/// Puts a refusal into `why` and into the log, and has the ledger told of those that it is to know;
+/// the oldest go beyond the limits.
+pub(in crate::engine) fn keep_refusal(
+    txn: &mut dyn Txn,
+    context: &Context,
+    (operation, now): (&'static str, UnixNanos),
+    refused: Refused,
+    follows: &mut Vec<Queued>,
+) -> Result<(), StoreError> {
+    if let Some(told) = to_tell(txn, context, (operation, now), &refused)? {
+        follows.push(Queued::new(context.clone(), told, |_| {}));
+    }
+    let Refused { refusal, path, rejected, .. } = refused;
+    let errno = refusal.rule.errno(context.door);
+    // Not the reason: it may quote content, which is never logged. `why` has it, and all of it: the log
+    // does not grow by what anybody has refused.
+    tracing::debug!(
+        operation,
+        path = %path,
+        errno = errno.name(),
+        rule = refusal.rule.code(),
+        actor = %context.actor.name,
+        place = ?refusal.place,
+        "refused"
+    );
+    let row = RefusalRow {
+        key: RefusalKey(0),
+        at: now,
+        mount: context.actor.mount,
+        actor: context.actor.name.clone(),
+        uid: context.actor.uid,
+        pid: context.actor.pid.unwrap_or(0),
+        operation: operation.to_owned(),
+        path: path.to_bytes(),
+        errno: errno.name().to_owned(),
+        why: refusal.into(),
+        rejected_bytes: 0,
+    };
+    let key = txn.insert_refusal(&row, rejected.as_deref())?;
+    // In strides, which keeps the cost away from the single refusal; of one with many bytes it is small.
+    let is_large = rejected.is_some_and(|bytes| bytes.len() > REJECTED_SMALL_BYTES);
+    if is_large || key.0.is_multiple_of(REFUSALS_STRIDE) { txn.prune_refusals() } else { Ok(()) }
 }

@@ -2,48 +2,18 @@
 
 use std::sync::Arc;
 
-use crate::config::Config;
-use crate::engine::places::governed::Home;
-use crate::engine::{Audience, Context, Doors, Effect, Ends, Scopes, Undone};
-use crate::ledger::{self, Event, EventName, Hash, Payload, Trace};
-use crate::limits::{HISTORY_STEPS_MAX, REFUSALS_STRIDE, REJECTED_SMALL_BYTES};
-use crate::names::{FileName, TreePath};
-use crate::numbers::{G, Ino, LeaseTime, RecordKey, RefusalKey, UnixNanos, Version};
-use crate::refusal::{Refusal, Rule};
-use crate::store::{
-    Class, Durability, EventRow, Node, NodeType, Record, RefusalRow, StoreError, Txn, earlier,
-};
-
+use super::happening::Happening;
 use super::queued::Queued;
-use super::refuse::to_tell;
-
-/// A refusal with what is to be kept of it.
-#[derive(Debug)]
-pub struct Refused {
-    /// Why.
-    pub refusal: Refusal,
-    /// The path it was about.
-    pub path: TreePath,
-    /// The bytes that were refused.
-    pub rejected: Option<Arc<[u8]>>,
-    /// Whether it goes to `why`: refusals that any file system would give do not.
-    pub kept: bool,
-}
-
-/// Why a command stopped.
-#[derive(Debug)]
-pub enum Stop {
-    /// A rule said no.
-    Refused(Box<Refused>),
-    /// The store failed; the whole transaction is off, but where it met damage (see [`Stop::alone`]).
-    Store(StoreError),
-}
-
-impl From<StoreError> for Stop {
-    fn from(error: StoreError) -> Self {
-        Stop::Store(error)
-    }
-}
+use super::refuse::keep_refusal;
+use super::stop::{Refused, Stop, absent};
+use crate::config::Config;
+use crate::engine::{Audience, Context, Doors, Effect, Ends, Scopes, Undone};
+use crate::ledger::{self, Event, Hash, Trace};
+use crate::limits::HISTORY_STEPS_MAX;
+use crate::names::FileName;
+use crate::numbers::{G, Ino, LeaseTime, RecordKey, UnixNanos};
+use crate::refusal::{Refusal, Rule};
+use crate::store::{Class, Durability, EventRow, Node, NodeType, Record, StoreError, Txn, earlier};
 
 /// What a record's history says of an event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -54,40 +24,6 @@ pub(in crate::engine) enum Lookback {
     HasNot,
     /// Not among so many as are looked at, and there are more.
     TooLong,
-}
-
-/// A refusal that any file system would give: answered, not kept.
-impl From<Refusal> for Stop {
-    fn from(refusal: Refusal) -> Self {
-        let path = TreePath::root();
-        Stop::Refused(Box::new(Refused { refusal, path, rejected: None, kept: false }))
-    }
-}
-
-impl Stop {
-    /// What a whole change ends with: a row or a content that is damaged is in the way of who came upon it, and
-    /// of nobody else.
-    pub(super) fn alone(self) -> Self {
-        match self {
-            Stop::Store(damage @ StoreError::Impossible(_)) => {
-                tracing::error!(%damage, "a change is not made");
-                Refusal::from(damage).into()
-            }
-            stop => stop,
-        }
-    }
-
-    /// A refusal that goes to `why`.
-    #[must_use]
-    pub fn kept(refusal: Refusal, path: TreePath) -> Self {
-        Stop::Refused(Box::new(Refused { refusal, path, rejected: None, kept: true }))
-    }
-
-    /// A refusal of content, which is kept with it.
-    #[must_use]
-    pub fn rejected(refusal: Refusal, path: TreePath, bytes: Arc<[u8]>) -> Self {
-        Stop::Refused(Box::new(Refused { refusal, path, rejected: Some(bytes), kept: true }))
-    }
 }
 
 /// The end of the ledger.
@@ -128,37 +64,6 @@ pub struct Turn<'a> {
     pub(in crate::engine) ends: &'a Ends,
     /// What follows in the same transaction.
     pub(in crate::engine) follows: Vec<Queued>,
-}
-
-/// What happened, for [`Turn::append`].
-pub struct Happening<'a> {
-    /// The event's name.
-    pub name: EventName,
-    /// The kind of the record.
-    pub kind: Option<&'a crate::names::KindName>,
-    /// The workspace's path.
-    pub workspace: Option<&'a TreePath>,
-    /// The version before.
-    pub before: Option<Version>,
-    /// The version after.
-    pub after: Option<Version>,
-    /// What more there is to say.
-    pub payload: Payload,
-}
-
-impl Happening<'static> {
-    /// An event about no record.
-    pub fn of(name: EventName, payload: Payload) -> Self {
-        Happening { name, kind: None, workspace: None, before: None, after: None, payload }
-    }
-}
-
-impl<'a> Happening<'a> {
-    /// An event about what has its place at `home`, and of no version of it.
-    pub fn at(home: &'a Home, name: EventName, payload: Payload) -> Self {
-        let (kind, workspace) = (Some(home.kind().name()), Some(&home.governed.path));
-        Happening { kind, workspace, ..Happening::of(name, payload) }
-    }
 }
 
 impl Turn<'_> {
@@ -339,77 +244,4 @@ impl Turn<'_> {
         }
         Ok(())
     }
-}
-
-/// Puts a refusal into `why` and into the log, and has the ledger told of those that it is to know;
-/// the oldest go beyond the limits.
-pub(in crate::engine) fn keep_refusal(
-    txn: &mut dyn Txn,
-    context: &Context,
-    (operation, now): (&'static str, UnixNanos),
-    refused: Refused,
-    follows: &mut Vec<Queued>,
-) -> Result<(), StoreError> {
-    if let Some(told) = to_tell(txn, context, (operation, now), &refused)? {
-        follows.push(Queued::new(context.clone(), told, |_| {}));
-    }
-    let Refused { refusal, path, rejected, .. } = refused;
-    let errno = refusal.rule.errno(context.door);
-    // Not the reason: it may quote content, which is never logged. `why` has it, and all of it: the log
-    // does not grow by what anybody has refused.
-    tracing::debug!(
-        operation,
-        path = %path,
-        errno = errno.name(),
-        rule = refusal.rule.code(),
-        actor = %context.actor.name,
-        place = ?refusal.place,
-        "refused"
-    );
-    let row = RefusalRow {
-        key: RefusalKey(0),
-        at: now,
-        mount: context.actor.mount,
-        actor: context.actor.name.clone(),
-        uid: context.actor.uid,
-        pid: context.actor.pid.unwrap_or(0),
-        operation: operation.to_owned(),
-        path: path.to_bytes(),
-        errno: errno.name().to_owned(),
-        why: refusal.into(),
-        rejected_bytes: 0,
-    };
-    let key = txn.insert_refusal(&row, rejected.as_deref())?;
-    // In strides, which keeps the cost away from the single refusal; of one with many bytes it is small.
-    let is_large = rejected.is_some_and(|bytes| bytes.len() > REJECTED_SMALL_BYTES);
-    if is_large || key.0.is_multiple_of(REFUSALS_STRIDE) { txn.prune_refusals() } else { Ok(()) }
-}
-
-/// The refusal for a name that is not there.
-#[must_use]
-pub fn absent(name: &FileName) -> Refusal {
-    Refusal::new(
-        Rule::Absent,
-        format!("`{name}` is not there (any more)"),
-        "list the directory again: someone else may have claimed, moved or removed it",
-    )
-}
-
-/// The refusal for a name that is taken.
-#[must_use]
-pub fn taken(name: &FileName) -> Refusal {
-    Refusal::new(
-        Rule::Taken,
-        format!("`{name}` is there already"),
-        "choose another name, or look at what is there",
-    )
-}
-
-/// The refusal for an inode that is gone.
-pub(in crate::engine) fn gone() -> Refusal {
-    Refusal::new(
-        Rule::Gone,
-        "the file of this handle is gone",
-        "open it again by its name: it may have been moved or removed",
-    )
 }

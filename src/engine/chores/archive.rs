@@ -1,13 +1,12 @@
 //! Archive: what has ended is put away.
 
+use super::chore::{Chore, is_unchanged};
 use crate::engine::nodes::rename::{Rename, RenameMode};
 use crate::engine::records::save::home_of;
 use crate::engine::records::sight::{Base, Sight};
 use crate::engine::{About, Command, Stop, Turn};
 use crate::kind::StateIx;
 use crate::numbers::{G, RecordKey};
-
-use super::round::{Chore, is_unchanged};
 
 /// Puts a record away to which nothing has happened since the event `last_g`.
 pub(super) struct PutAway {

@@ -1,6 +1,6 @@
 //! Drafts that nobody mends are put aside: as plain files, so that nothing is lost.
 
-use crate::engine::change::turn::Happening;
+use super::chore::Chore;
 use crate::engine::nodes::rename::{Rename, RenameMode};
 use crate::engine::places::governed::path_of;
 use crate::engine::records::sight::{Base, Sight};
@@ -10,8 +10,6 @@ use crate::limits::PUT_ASIDE_MAX;
 use crate::names::FileName;
 use crate::numbers::{Ino, UnixNanos};
 use crate::refusal::{Refusal, Rule};
-
-use super::round::Chore;
 
 /// Puts a draft of a workspace aside that nobody has written to since then.
 pub(super) struct PutAside {
@@ -66,7 +64,7 @@ impl Chore for PutAside {
             ("reason", why.as_deref().into()),
             ("to_path", Field::Text(&to)),
         ]);
-        turn.append(None, Happening::at(&home, EventName::PUT_ASIDE, payload))?;
+        turn.append(None, home.happening(EventName::PUT_ASIDE, payload))?;
         Ok(true)
     }
 }

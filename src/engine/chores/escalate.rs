@@ -1,7 +1,9 @@
 //! Escalation: for a record that does not go on, a line is written where people look, and an event
 //! says so.
 
-use crate::engine::change::turn::Happening;
+use super::chore::{Chore, is_unchanged};
+use super::past::{Told, UNLOGGED, last_activity, time_of};
+use crate::engine::change::happening::Happening;
 use crate::engine::places::governed::{Home, path_of};
 use crate::engine::plain_files::files::Saved;
 use crate::engine::plain_files::plain;
@@ -13,9 +15,6 @@ use crate::names::FileName;
 use crate::numbers::Ino;
 use crate::refusal::{Refusal, Rule};
 use crate::store::{Node, Record};
-
-use super::past::{Told, UNLOGGED, last_activity, time_of};
-use super::round::{Chore, is_unchanged};
 
 /// So much of why its last attempt failed is told: a text may say a million bytes, and its line stays in the
 /// file for good.
@@ -80,7 +79,7 @@ impl Chore for Escalate {
         ]);
         let (before, after) = (Some(record.version), Some(record.version));
         let happening =
-            Happening { before, after, ..Happening::at(&home, EventName::ESCALATED, payload) };
+            Happening { before, after, ..home.happening(EventName::ESCALATED, payload) };
         record.last_g = turn.append(Some(&record), happening)?;
         turn.put_record(&record, &expected)?;
         Ok(true)

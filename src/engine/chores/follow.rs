@@ -6,14 +6,13 @@
 
 use std::collections::BTreeSet;
 
+use super::chore::{Chore, attempt};
+use super::{assign, handoff};
 use crate::config::Config;
 use crate::engine::{About, Command, Context, Stop, Turn};
 use crate::names::TreePath;
 use crate::numbers::RecordKey;
 use crate::store::{Read, StoreError};
-
-use super::round::{Chore, attempt};
-use super::{assign, handoff};
 
 /// One of them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]

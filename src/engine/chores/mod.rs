@@ -11,6 +11,7 @@
 
 mod archive;
 mod assign;
+mod chore;
 mod drafts;
 mod escalate;
 mod follow;
@@ -34,7 +35,6 @@ use crate::names::{AgentName, FileName};
 use crate::numbers::Ino;
 use crate::refusal::{Refusal, Rule};
 use crate::store::{Node, NodeType, Record, StoreError};
-
 use assign::is_new;
 use follow::{Duty, Follow};
 use handoff::hands_over;

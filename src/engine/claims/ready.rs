@@ -12,7 +12,7 @@ use std::fmt::Write as _;
 
 use crate::engine::lease::{LeaseClock, ran_out, told_of_return};
 use crate::engine::places::governed::Home;
-use crate::engine::records::draft::has_draft;
+use crate::engine::records::whereabouts::has_draft;
 use crate::engine::{Command, Effect, Stop, Terms, Text, Turn};
 use crate::kind::{Fault, Kind, Wants};
 use crate::limits::{CIRCLE_LOOK_MAX, RIPE_MAX};

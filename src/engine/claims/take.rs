@@ -3,11 +3,12 @@
 
 use std::sync::Arc;
 
+use super::ready::unwritable;
 use crate::config::Config;
-use crate::engine::change::turn::absent;
+use crate::engine::change::stop::absent;
 use crate::engine::nodes::rename::{Rename, RenameMode};
 use crate::engine::places::governed::{Governed, path_of};
-use crate::engine::records::save::Made;
+use crate::engine::records::made::Made;
 use crate::engine::records::sight::{Base, Sight};
 use crate::engine::{
     About, Command, Effect, Slot, Stop, Terms, Turn, governed, hindrance, runs_the_store,
@@ -17,8 +18,6 @@ use crate::names::{FileName, TreePath};
 use crate::numbers::{Ino, UnixNanos, WorkspaceKey};
 use crate::refusal::{Refusal, Rule};
 use crate::store::{NodeType, OrderKey, Read, Record, Standing, StoreError, When};
-
-use super::ready::unwritable;
 
 /// Whether a file is still being written, where it is this record's: such a one is left for the next.
 pub type IsWritten = Arc<dyn Fn(Ino, Option<&Record>) -> bool + Send + Sync>;

@@ -27,7 +27,8 @@ use parking_lot::{Mutex, RwLock};
 use crate::config::Config;
 use crate::engine::actors::agents::Registry;
 use crate::engine::change::queued::{Finish, Queued};
-use crate::engine::change::turn::{Head, keep_refusal};
+use crate::engine::change::refuse::keep_refusal;
+use crate::engine::change::turn::Head;
 use crate::engine::claims::ready::Ripen;
 use crate::engine::lease::{Book, LeaseClock, LetGo, Signs, Tended};
 use crate::engine::{
@@ -38,7 +39,6 @@ use crate::limits::{BATCH_CHANGES_MAX, CLOCK_LOOK, TOLD_APART_MIN};
 use crate::numbers::{G, Ino, LeaseTime, UnixNanos};
 use crate::refusal::Refusal;
 use crate::store::{Durability, NodeType, Readers, Result, StoreError, Txn, Writer};
-
 use alarm::{Alarm, Wall};
 use announcer::{Announcer, News};
 use nameless::Nameless;

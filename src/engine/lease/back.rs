@@ -5,11 +5,12 @@
 
 use std::time::Duration;
 
-use crate::engine::change::turn::gone;
+use super::LeaseNote;
+use crate::engine::change::stop::gone;
 use crate::engine::places::governed::{Governed, Home, governed, path_of};
-use crate::engine::records::backup::name_of_parked;
 use crate::engine::records::record::{Entry, Moving};
 use crate::engine::records::save::home_of;
+use crate::engine::records::whereabouts::name_of_parked;
 use crate::engine::{Command, Create, Effect, NewContent, Slot, Stop, Text, Turn};
 use crate::kind::{Kind, OnExpiry, Retries, StateIx};
 use crate::ledger::Via;
@@ -18,8 +19,6 @@ use crate::numbers::{Attempt, Lapses, RecordKey, UnixNanos};
 use crate::record::{Edit, patch};
 use crate::refusal::{Refusal, Rule};
 use crate::store::{Node, Record, Standing, StoreError};
-
-use super::LeaseNote;
 
 /// A record that somebody had, and where it is.
 pub(super) struct Had {

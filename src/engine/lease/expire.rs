@@ -1,6 +1,8 @@
 //! The end of a lease: the warning before it, and what then becomes of the record.
 
-use crate::engine::change::turn::Happening;
+use super::LeaseNote;
+use super::back::{Had, Way, goes_to, ran_out};
+use crate::engine::change::happening::Happening;
 use crate::engine::places::governed::Home;
 use crate::engine::records::record::Step;
 use crate::engine::{Command, Effect, Stop, Terms, Text, Turn};
@@ -9,9 +11,6 @@ use crate::ledger::{EventName, Field, Payload, Via};
 use crate::numbers::{Attempt, RecordKey};
 use crate::record::{Edit, patch, patch_at};
 use crate::store::{LeaseRow, LeaseTold, Record, StoreError};
-
-use super::LeaseNote;
-use super::back::{Had, Way, goes_to, ran_out};
 
 /// Tells that a lease will end soon.
 pub(in crate::engine) struct Warn {

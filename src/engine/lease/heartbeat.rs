@@ -1,14 +1,13 @@
 //! Renewing leases: by the signs of life that were noted, and by a heartbeat, which names its
 //! record.
 
-use crate::engine::change::turn::gone;
+use super::back::Had;
+use super::{LeaseClock, LeaseNote};
+use crate::engine::change::stop::gone;
 use crate::engine::{Command, Effect, Stop, Terms, Turn};
 use crate::numbers::{LeaseTime, RecordKey};
 use crate::refusal::{Refusal, Rule};
 use crate::store::LeaseRow;
-
-use super::back::Had;
-use super::{LeaseClock, LeaseNote};
 
 /// Writes how long leases run on, and where the lease clock is.
 pub(in crate::engine) struct Renew {

@@ -1,6 +1,6 @@
 //! Making a node: mkdir, mknod, create, symlink.
 
-use crate::engine::change::turn::taken;
+use crate::engine::change::stop::taken;
 use crate::engine::places::governed::Home;
 use crate::engine::plain_files::files::Saved;
 use crate::engine::records::draft::renamed_over;

@@ -1,17 +1,16 @@
 //! RENAME_EXCHANGE: two names swap what they stand for, in one step.
 
+use super::filling::require_not_filling;
+use super::remove::require_idle;
+use super::rename::{Rename, require_not_below};
 use crate::engine::places::governed::path_of;
-use crate::engine::records::save::Made;
+use crate::engine::records::made::Made;
 use crate::engine::{Effect, Fate, Slot, Stop, Turn};
 use crate::ledger::Via;
 use crate::names::FileName;
 use crate::numbers::Ino;
 use crate::refusal::{Refusal, Rule};
 use crate::store::{Class, Node, NodeType};
-
-use super::filling::require_not_filling;
-use super::remove::require_idle;
-use super::rename::{Rename, require_not_below};
 
 impl Rename {
     /// Swaps two ordinary nodes. A record's name stays with its record.

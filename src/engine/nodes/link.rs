@@ -1,6 +1,7 @@
 //! Giving a file another name.
 
-use crate::engine::change::turn::{self, taken};
+use crate::engine::change::stop;
+use crate::engine::change::stop::taken;
 use crate::engine::places::governed::path_of;
 use crate::engine::{About, Command, Effect, Slot, Stop, Terms, Turn};
 use crate::limits::LINKS_MAX;
@@ -40,7 +41,7 @@ impl Command for Link {
         let parent = turn.directory(self.parent)?;
         turn.require_lane(self.parent, &self.name)?;
         let found = turn.txn.node(self.ino)?.filter(|node| node.nlink > 0);
-        let mut node = found.ok_or_else(|| turn::absent(&self.name))?;
+        let mut node = found.ok_or_else(|| stop::absent(&self.name))?;
         if turn.txn.lookup(self.parent, &self.name)?.is_some() {
             return Err(taken(&self.name).into());
         }

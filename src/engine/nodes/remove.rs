@@ -1,6 +1,6 @@
 //! Removing a name: unlink and rmdir.
 
-use crate::engine::change::turn::Happening;
+use crate::engine::change::happening::Happening;
 use crate::engine::places::governed::{Home, path_of};
 use crate::engine::{About, Command, Effect, Fate, Slot, Stop, Terms, Turn};
 use crate::ledger::{EventName, Field, Payload};
@@ -115,8 +115,7 @@ pub(in crate::engine) fn retire(
         ("state", Field::Text(record.state.as_str())),
         ("to", to.map_or(Field::Absent, Field::Text)),
     ]);
-    let happening =
-        Happening { before: Some(record.version), ..Happening::at(home, event, payload) };
+    let happening = Happening { before: Some(record.version), ..home.happening(event, payload) };
     let g = turn.append(Some(&record), happening)?;
     record.last_g = g;
     record.standing = standing;

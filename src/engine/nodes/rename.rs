@@ -4,12 +4,16 @@
 
 use std::sync::Arc;
 
-use crate::engine::change::turn::{self, gone, taken};
+use super::filling::require_not_filling;
+use super::remove::{is_directory, require_empty, require_idle, require_meant, retire};
+use crate::engine::change::stop;
+use crate::engine::change::stop::{gone, taken};
 use crate::engine::places::governed::{Home, path_of};
 use crate::engine::plain_files::plain;
 use crate::engine::records::backup::tell_of_backup;
+use crate::engine::records::made::Made;
 use crate::engine::records::record::{Moving, Step};
-use crate::engine::records::save::{Made, admit, content_of, home_of, next_version};
+use crate::engine::records::save::{admit, content_of, home_of, next_version};
 use crate::engine::records::sight::Sight;
 use crate::engine::{About, Command, Effect, Fate, Slot, Stop, Terms, Turn};
 use crate::ledger::{EventName, Via};
@@ -17,9 +21,6 @@ use crate::names::FileName;
 use crate::numbers::Ino;
 use crate::refusal::{Refusal, Rule};
 use crate::store::{Class, Node, NodeType, Record, Standing};
-
-use super::filling::require_not_filling;
-use super::remove::{is_directory, require_empty, require_idle, require_meant, retire};
 
 /// What is wanted beyond the plain form.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -109,7 +110,7 @@ impl Command for Rename {
             turn.must_survive_power_loss();
         }
         match (self.mode, target) {
-            (RenameMode::Exchange, None) => Err(turn::absent(&self.new_name).into()),
+            (RenameMode::Exchange, None) => Err(stop::absent(&self.new_name).into()),
             (RenameMode::Exchange, Some(target)) => self.exchange(turn, source, target),
             (_, target) => match source.class {
                 Class::Record => self.record(turn, source, target),

@@ -1,6 +1,7 @@
 //! Setting attributes: chmod, chown, utimensat, truncate of a plain file.
 
-use crate::engine::change::turn::gone;
+use super::privileges::{clear_privileges, drop_privileges, has_privileges};
+use crate::engine::change::stop::gone;
 use crate::engine::plain_files::plain::resize;
 use crate::engine::{About, Command, Effect, Stop, Terms, Turn};
 use crate::numbers::{Ino, UnixNanos};
@@ -136,31 +137,4 @@ impl Command for SetAttributes {
         }
         Ok(node)
     }
-}
-
-/// Set-user-id and set-group-id do not survive a change by somebody unprivileged.
-pub(in crate::engine) fn drop_privileges(turn: &mut Turn<'_>, node: &mut Node) {
-    let before = node.mode;
-    if turn.context.actor.uid != 0 {
-        clear_privileges(node);
-    }
-    if node.mode != before {
-        // Not what the writer's own kernel expects of its write.
-        turn.effect(Effect::Attr { ino: node.ino, also_origin: true });
-    }
-}
-
-/// Set-group-id without the group's right to run says something else (mandatory locks), and stays.
-pub(in crate::engine) fn clear_privileges(node: &mut Node) {
-    node.mode &= !0o4000;
-    if node.mode & 0o010 != 0 {
-        node.mode &= !0o2000;
-    }
-}
-
-/// Whether that would change anything of a file.
-fn has_privileges(node: &Node) -> bool {
-    let mut bare = node.clone();
-    clear_privileges(&mut bare);
-    node.node_type != NodeType::Directory && bare.mode != node.mode
 }

@@ -1,6 +1,6 @@
 //! Extended attributes.
 
-use crate::engine::change::turn::gone;
+use crate::engine::change::stop::gone;
 use crate::engine::{About, Command, Effect, Stop, Terms, Turn};
 use crate::limits::{
     XATTR_BYTES_OF_ONE_MAX, XATTR_LIST_BYTES_MAX, XATTR_NAME_BYTES_MAX, XATTR_VALUE_BYTES_MAX,

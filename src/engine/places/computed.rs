@@ -9,12 +9,11 @@ use std::sync::Arc;
 use crate::config::{Binding, Config};
 use crate::engine::{Home, Slot, Stop, Turn, governed, slot};
 use crate::names::FileName;
-use crate::numbers::Ino;
+use crate::numbers::{Ino, ROOT};
 use crate::refusal::{Refusal, Rule};
 use crate::store::{Read, StoreError};
 
 use super::governed::path_of;
-use crate::numbers::ROOT;
 
 impl Turn<'_> {
     /// Refuses such a name for what is made, linked or moved there.

@@ -2,8 +2,9 @@
 
 use std::sync::Arc;
 
+use super::quota::charge_dir;
 use crate::config::{Binding, Config};
-use crate::engine::change::turn::Happening;
+use crate::engine::change::happening::Happening;
 use crate::engine::{Stop, Turn};
 use crate::kind::{Place, StateIx};
 use crate::ledger::{EventName, Field, Payload};
@@ -11,8 +12,6 @@ use crate::names::{AgentName, FileName, KindName, RecordId, TreePath};
 use crate::numbers::{Ino, WorkspaceKey};
 use crate::refusal::{Refusal, Rule};
 use crate::store::{PlaceRow, Read, Result, WorkspaceRow};
-
-use super::quota::charge_dir;
 
 /// A directory of a workspace.
 #[derive(Clone, Debug)]
@@ -103,6 +102,13 @@ impl Home {
     #[must_use]
     pub fn kind(&self) -> &crate::kind::Kind {
         &self.governed.binding.kind
+    }
+
+    /// What happened to what has its place here, and to no version of it.
+    #[must_use]
+    pub fn happening(&self, name: EventName, payload: Payload) -> Happening<'_> {
+        let (kind, workspace) = (Some(self.kind().name()), Some(&self.governed.path));
+        Happening { kind, workspace, ..Happening::of(name, payload) }
     }
 }
 

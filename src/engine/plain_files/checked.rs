@@ -8,17 +8,16 @@
 
 use std::sync::Arc;
 
+use super::files::Saved as Past;
+use super::plain;
 use crate::config::Check;
-use crate::engine::change::turn::{Refused, gone};
+use crate::engine::change::stop::{Refused, gone};
 use crate::engine::{About, Command, Effect, Fate, Saved, Stop, Terms, Turn, path_of};
 use crate::limits::RECORD_BYTES_MAX;
 use crate::names::FileName;
 use crate::numbers::{Ino, UnixNanos};
 use crate::refusal::Refusal;
 use crate::store::{Node, StoreError};
-
-use super::files::Saved as Past;
-use super::plain;
 
 /// What was written to a checked file.
 #[derive(Clone, Debug)]

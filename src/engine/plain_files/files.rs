@@ -6,16 +6,15 @@
 
 use std::sync::{Arc, LazyLock};
 
+use super::plain;
 use crate::config::{Retention, Scope};
-use crate::engine::change::turn::Happening;
+use crate::engine::change::happening::Happening;
 use crate::engine::{About, Command, Effect, Stop, Terms, Turn, path_of};
 use crate::ledger::{EventName, Field, Hash, Payload, Via};
 use crate::limits::{HASHED_IN_TURN_BYTES_MAX, VERSION_BYTES_MAX};
 use crate::names::{FileName, KindName, TreePath};
 use crate::numbers::{G, Ino, UnixNanos};
 use crate::store::{Class, Durability, History, Node, NodeType, StoreError};
-
-use super::plain;
 
 /// What events about plain files have in the place of a kind.
 pub const FILE_KIND: &str = "file";

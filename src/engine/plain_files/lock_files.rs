@@ -15,8 +15,7 @@ use crate::engine::{About, Command, Effect, Fate, Stop, Terms, Turn, lease_nanos
 use crate::ledger::{EventName, Field, Payload};
 use crate::limits::SWEPT_AT_ONCE;
 use crate::names::{FileName, TreePath};
-use crate::numbers::ROOT;
-use crate::numbers::{Ino, LeaseTime};
+use crate::numbers::{Ino, LeaseTime, ROOT};
 use crate::refusal::{Refusal, Rule};
 use crate::store::{Class, Node, NodeType, StoreError, Txn};
 

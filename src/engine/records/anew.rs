@@ -6,6 +6,9 @@
 //! (`mended`); doing it again changes nothing; a lease that runs goes on as it was made, and gets
 //! no longer. Deliberately not here: which rules hold (`rules`).
 
+use super::rules::note_rows;
+use super::save::home_of;
+use super::whereabouts::name_of_parked;
 use crate::engine::claims::ready::links_of;
 use crate::engine::places::governed::path_of;
 use crate::engine::{Command, Stop, Terms, Text, Turn};
@@ -13,10 +16,6 @@ use crate::names::TreePath;
 use crate::numbers::RecordKey;
 use crate::refusal::Refusal;
 use crate::store::{Record, Standing};
-
-use super::backup::name_of_parked;
-use super::rules::note_rows;
-use super::save::home_of;
 
 /// Makes the rows of these records anew.
 #[derive(Clone, Debug)]

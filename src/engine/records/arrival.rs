@@ -4,12 +4,11 @@
 
 use std::sync::Arc;
 
+use super::sight::Sight;
+use super::whereabouts::is_parked_at;
 use crate::engine::places::governed::Home;
 use crate::engine::{Stop, Text, Turn};
 use crate::store::{Record, Standing};
-
-use super::backup::is_parked_at;
-use super::sight::Sight;
 
 /// What the text of a file that is to be a record is to the one that has its id.
 #[derive(Clone, Copy, PartialEq, Eq)]

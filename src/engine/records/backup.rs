@@ -5,63 +5,18 @@
 //! moved itself, and by whoever might do that. Deliberately not here: how a record is parked (`nodes/rename`),
 //! and when it comes back (`save`).
 
-use crate::config::{Config, Policy};
+use super::record::Step;
+use super::whereabouts::{is_parked_at, name_of_parked};
+use crate::config::Policy;
 use crate::engine::nodes::remove::retire;
-use crate::engine::places::governed::{Slot, governed, path_of, slot};
+use crate::engine::places::governed::{governed, path_of};
 use crate::engine::{Home, Stop, Text, Turn};
-use crate::kind::{Kind, Place};
+use crate::kind::Place;
 use crate::ledger::{EventName, Via};
 use crate::names::{FileName, TreePath};
 use crate::numbers::Ino;
 use crate::refusal::Rule;
-use crate::store::{Node, Read, Record, Result, Standing};
-
-use super::record::Step;
-
-/// The name that a parked record's file had, where its kind still has records of that name; and else the
-/// usual one.
-pub(in crate::engine) fn name_of_parked(
-    read: &dyn Read,
-    kind: &Kind,
-    record: &Record,
-) -> Result<Option<FileName>> {
-    let noted = read.parked_name(record.key)?;
-    let noted = noted.filter(|name| kind.record_id(name).as_ref() == Some(&record.id));
-    let usual = || FileName::new(format!("{}.{}", record.id, kind.usual_extension())).ok();
-    Ok(noted.or_else(usual))
-}
-
-/// Whether a record lay at `home` before it was parked. Its directory may be another state's by now.
-pub(in crate::engine) fn is_parked_at(record: &Record, home: &Home) -> bool {
-    record.standing == Standing::Parked { dir: home.dir }
-        && record.state == home.kind().state(home.state).name
-        && record.owner == home.owner
-}
-
-/// Where a parked record lies as soon as its backup has its name again; `None` where the configuration has
-/// no such place for it.
-///
-/// # Errors
-/// A failure of the store.
-pub fn home_of_parked(read: &dyn Read, config: &Config, record: &Record) -> Result<Option<Home>> {
-    let Standing::Parked { dir } = record.standing else { return Ok(None) };
-    let Some(here) = governed(read, config, dir)? else { return Ok(None) };
-    let Some(name) = name_of_parked(read, &here.binding.kind, record)? else { return Ok(None) };
-    let Slot::Record(home) = slot(read, config, dir, &name)? else { return Ok(None) };
-    let is_it = home.governed.workspace == record.workspace && is_parked_at(record, &home);
-    Ok(is_it.then_some(*home))
-}
-
-/// Where the backup of a parked record lies.
-///
-/// # Errors
-/// A failure of the store.
-pub fn path_of_backup(read: &dyn Read, record: &Record) -> Result<Option<TreePath>> {
-    let Some(ino) = read.backup_of(record.key)? else { return Ok(None) };
-    let Some(file) = read.node(ino)? else { return Ok(None) };
-    let name = read.name_in(file.parent, ino)?;
-    name.map(|name| path_of(read, file.parent, &name)).transpose()
-}
+use crate::store::{Node, Record, Result, Standing};
 
 /// A parked record lies at `home` in `node` again, as it was.
 pub(super) fn come_back(

@@ -4,19 +4,16 @@
 //! One that a program writes beside a record, to rename it over the record, is judged by that
 //! rename. Deliberately not here: judging a text, and how a draft becomes a record (`save`).
 
-use crate::engine::change::turn::{Happening, gone};
-use crate::engine::nodes::rename::Rename;
+use super::backup::come_back;
+use super::whereabouts::{is_parked_at, is_theirs};
+use crate::engine::change::stop::gone;
 use crate::engine::places::governed::Home;
 use crate::engine::{About, Command, Effect, Fate, Slot, Stop, Terms, Text, Turn};
-use crate::kind::Kind;
 use crate::ledger::{EventName, Field, Payload};
-use crate::names::{FileName, RecordId};
-use crate::numbers::{Ino, WorkspaceKey};
+use crate::names::FileName;
+use crate::numbers::Ino;
 use crate::refusal::{Refusal, Rule};
 use crate::store::{Class, Draft, Node, Read, Record, RefusedText, Standing, StoreError};
-
-use super::backup::{come_back, is_parked_at};
-use super::save::{Made, is_theirs};
 
 /// The record's name over which a program is about to rename the draft at `home`: it has the name for
 /// it (see `Kind::renamed_over`), the record lies beside it, and there never was one of its own id.
@@ -32,27 +29,6 @@ pub fn renamed_over(read: &dyn Read, home: &Home) -> Result<Option<FileName>, St
     }
     let known = read.record_named(home.governed.workspace, &home.id)?;
     Ok(known.is_none().then_some(over))
-}
-
-/// Whether a draft of a workspace has the name of the record `id`.
-///
-/// # Errors
-/// A failure of the store.
-pub(in crate::engine) fn has_draft(
-    read: &dyn Read,
-    kind: &Kind,
-    workspace: WorkspaceKey,
-    id: &RecordId,
-) -> Result<bool, StoreError> {
-    let names = kind.names_of(id.as_str());
-    for (dir, _) in read.places_of(workspace)? {
-        for name in &names {
-            if read.lookup(dir, name)?.is_some_and(|node| node.class == Class::Draft) {
-                return Ok(true);
-            }
-        }
-    }
-    Ok(false)
 }
 
 /// The record that lies elsewhere and would be moved by a text at `home`, and its file.
@@ -110,7 +86,7 @@ pub(super) fn leave_draft(
 }
 
 /// Keeps `bytes` as the text of a draft, and the reason why it is one.
-pub(super) fn keep_text(
+pub(in crate::engine) fn keep_text(
     turn: &mut Turn<'_>,
     mut node: Node,
     draft: Draft,
@@ -168,36 +144,6 @@ impl Command for EmptyDraft {
     }
 }
 
-impl Rename {
-    /// Where saves are flagged, what is no record is a draft, as if it had been written there.
-    pub(in crate::engine) fn take_as_draft(
-        self,
-        turn: &mut Turn<'_>,
-        mut source: Node,
-        target: Option<Node>,
-        home: &Home,
-        text: &Text,
-        refusal: &Refusal,
-    ) -> Result<Option<Made>, Stop> {
-        let before = source.clone();
-        if source.class == Class::Plain {
-            turn.txn.delete_chunks(source.ino, 0, crate::limits::CHUNK_INDEX_MAX)?;
-            (source.class, source.chunks) = (Class::Draft, 0);
-        }
-        let (dir, name) = (self.new_parent, self.new_name.clone());
-        let draft = Draft { ino: source.ino, dir, name, why: None, content: Vec::new() };
-        keep_text(turn, source.clone(), draft, refusal, &text.bytes)?;
-        turn.drafted(home, refusal)?;
-        source.size = text.bytes.len() as u64;
-        turn.lose_backup(self.parent, &before, None)?;
-        turn.relink(self.from(), self.to(), &source, target)?;
-        if before.class == Class::Plain {
-            turn.file_left(self.parent, &self.name, source.ino, &home.file_path())?;
-        }
-        Ok(None)
-    }
-}
-
 impl Turn<'_> {
     /// Whether a new file at `home` that was refused so is a draft all the same: saves are flagged there,
     /// and nothing else has its id.
@@ -224,7 +170,7 @@ impl Turn<'_> {
             ("path", Field::Text(&path)),
             ("rule", Field::Text(refusal.rule.code())),
         ]);
-        self.append(None, Happening::at(home, EventName::DRAFTED, payload))?;
+        self.append(None, home.happening(EventName::DRAFTED, payload))?;
         Ok(())
     }
 }

@@ -2,16 +2,15 @@
 
 use std::sync::Arc;
 
-use crate::engine::change::turn::{gone, taken};
+use super::record::Moving;
+use super::save::{home_of, judge_on_the_way};
+use super::sight::stale;
+use crate::engine::change::stop::{gone, taken};
 use crate::engine::{About, Command, Slot, Stop, Text, Turn};
 use crate::names::FileName;
 use crate::numbers::{Ino, Version};
 use crate::refusal::{Refusal, Rule};
 use crate::store::Class;
-
-use super::record::Moving;
-use super::save::{home_of, judge_on_the_way};
-use super::sight::stale;
 
 /// Makes `text` the next version of the record `parent/name` and moves it to `new_parent`.
 #[derive(Clone, Debug)]

@@ -8,6 +8,8 @@
 //! allowed cannot be made by saving it twice. Deliberately not here: the rules of a text (`judge`),
 //! and a draft's reason, which is kept.
 
+use super::record::Step;
+use super::whereabouts::{home_of_parked, is_parked_at, name_of_parked};
 use crate::config::{Config, Policy};
 use crate::engine::claims::ready::links_of;
 use crate::engine::places::governed::{Home, Slot, governed, slot};
@@ -20,9 +22,6 @@ use crate::names::FileName;
 use crate::numbers::Ino;
 use crate::refusal::{Door, Refusal, Rule};
 use crate::store::{Node, Read, Record, Standing, StoreError};
-
-use super::backup::{home_of_parked, is_parked_at, name_of_parked};
-use super::record::Step;
 
 /// Why a record is flagged, or would be if it came back from its backup; `None`: it is not. `role` is whose
 /// ways out are told.

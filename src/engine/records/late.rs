@@ -10,18 +10,17 @@
 
 use std::sync::Arc;
 
-use crate::engine::change::turn::{Refused, gone};
+use super::draft::leave_draft;
+use super::save::{home_of, require_not_theirs};
+use super::sight::{Base, Sight, is_blind, no_text_of};
+use super::whereabouts::is_parked_at;
+use crate::engine::change::stop::{Refused, gone};
 use crate::engine::places::governed::Home;
 use crate::engine::{Command, Slot, Stop, Terms, Turn};
 use crate::numbers::Ino;
 use crate::record::place_in;
 use crate::refusal::Refusal;
 use crate::store::{Record, Standing};
-
-use super::backup::is_parked_at;
-use super::draft::leave_draft;
-use super::save::{home_of, require_not_theirs};
-use super::sight::{Base, Sight, is_blind, no_text_of};
 
 /// Refuses what a program begins to write to a draft, where it comes too late.
 #[derive(Clone, Debug)]

@@ -4,12 +4,12 @@
 //! What must stay true: one event, one version row where the content changed, one guarded update
 //! of the record, in the same transaction; directory and status never disagree.
 
-use crate::engine::change::turn::Happening;
+use super::whereabouts::path_of_backup;
+use crate::engine::change::happening::Happening;
 use crate::engine::claims::ready::Links;
-use crate::engine::lease;
-use crate::engine::nodes::setattr::clear_privileges;
+use crate::engine::nodes::privileges::clear_privileges;
 use crate::engine::places::governed::{Home, path_of};
-use crate::engine::{Bits, Effect, Origin, Stop, Text, Turn};
+use crate::engine::{Bits, Effect, Origin, Stop, Text, Turn, lease};
 use crate::kind::{Kind, Transition};
 use crate::ledger::{EventName, Field, Hash, Payload, Via};
 use crate::names::StateName;
@@ -17,8 +17,6 @@ use crate::numbers::{Attempt, G, Ino, Lapses, RecordKey, Version};
 use crate::record::{Edit, patch};
 use crate::refusal::{Refusal, Rule};
 use crate::store::{Class, Expected, Node, Readiness, Record, Standing, StoreError, VersionRow};
-
-use super::backup::path_of_backup;
 
 /// What an event about a record's content or place says.
 pub(in crate::engine) struct Step<'a> {
@@ -131,7 +129,7 @@ impl Turn<'_> {
         };
         let payload = self.told_of_step(&record, home, &step)?;
         let happening =
-            Happening { before, after: Some(after), ..Happening::at(home, step.event, payload) };
+            Happening { before, after: Some(after), ..home.happening(step.event, payload) };
         let g = self.append(Some(&record), happening)?;
         if let Some(content) = step.content {
             let version = VersionRow {

@@ -3,7 +3,9 @@
 //! What must stay true: what comes back is read by nobody who could not read it before. Versions say
 //! neither mode nor owner, so a file that is gone is made for who asks, alone.
 
-use crate::engine::change::turn::gone;
+use super::save::{home_of, next_version};
+use super::sight::{Base, Sight};
+use crate::engine::change::stop::gone;
 use crate::engine::plain_files::files::Saved;
 use crate::engine::plain_files::plain;
 use crate::engine::{About, Command, Effect, Slot, Stop, Text, Turn};
@@ -12,9 +14,6 @@ use crate::names::FileName;
 use crate::numbers::{G, Ino, RecordKey, Version};
 use crate::refusal::{Refusal, Rule};
 use crate::store::{Class, NewNode, Node, NodeType};
-
-use super::save::{home_of, next_version};
-use super::sight::{Base, Sight};
 
 /// Makes the text of an old version the next one of the record that it is of.
 #[derive(Clone, Debug)]

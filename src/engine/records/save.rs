@@ -6,23 +6,24 @@
 
 use std::sync::Arc;
 
+use super::arrival::{Arrival, arrival};
+use super::backup::come_back;
+use super::draft::{keep_text, leave_draft, renamed_over, told_of_rename};
+use super::made::{Left, Made};
+use super::record::{Moving, Step};
+use super::sight::Sight;
+use super::whereabouts::is_theirs;
 use crate::config::Policy;
-use crate::engine::change::turn::gone;
-use crate::engine::nodes::setattr::drop_privileges;
+use crate::engine::change::stop::gone;
+use crate::engine::nodes::privileges::drop_privileges;
 use crate::engine::places::governed::{Home, path_of};
 use crate::engine::plain_files::{files, plain};
 use crate::engine::{About, Command, Effect, Fate, Fence, Refused, Slot, Stop, Terms, Text, Turn};
 use crate::ledger::{EventName, Via};
 use crate::names::{FileName, TreePath};
-use crate::numbers::{G, Ino, RecordKey, Version};
+use crate::numbers::{G, Ino, RecordKey};
 use crate::refusal::{Refusal, Rule};
 use crate::store::{Class, Draft, Node, NodeType, Record, Standing, StoreError};
-
-use super::arrival::{Arrival, arrival};
-use super::backup::come_back;
-use super::draft::{keep_text, leave_draft, renamed_over, told_of_rename};
-use super::record::{Moving, Step};
-use super::sight::Sight;
 
 /// Saves a whole text as the content of a governed file, by its inode.
 #[derive(Clone, Debug)]
@@ -41,42 +42,6 @@ pub struct Save {
     pub fence: Option<Fence>,
     /// Where it lay when it was opened: what is told where it is gone.
     pub lay: Option<TreePath>,
-}
-
-/// A version of a record that a command made.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Made {
-    /// The record.
-    pub record: RecordKey,
-    /// Its version now.
-    pub version: Version,
-    /// The version that was moved as it was, where this is a move.
-    pub moved: Option<Version>,
-    /// Its file when the command ended.
-    pub ino: Option<Ino>,
-    /// The claim that it is under since.
-    pub fence: Option<Fence>,
-    /// The name that a claim by copy took away, which its maker will unlink next.
-    pub left: Option<Left>,
-}
-
-/// A name that a claim by copy took away.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Left {
-    /// The directory.
-    pub parent: Ino,
-    /// The name.
-    pub name: FileName,
-    /// What it stood for.
-    pub node: Node,
-}
-
-impl Made {
-    pub(in crate::engine) fn of(record: &Record) -> Self {
-        let Record { key, version, .. } = *record;
-        let (ino, fence) = (record.ino(), Fence::of(record));
-        Made { record: key, version, moved: None, ino, fence, left: None }
-    }
 }
 
 /// How a save ended.
@@ -399,12 +364,6 @@ fn move_by_copy(
     turn.effect(Effect::Name { parent, name, ino: old_ino, also_origin: true, fate });
     let left = Left { parent: lies.dir, name: lies.name, node: old };
     Ok(Made { left: Some(left), ..Made::of(&moved) })
-}
-
-/// Whether a record is another's, or lies in the state of `home` already.
-pub(super) fn is_theirs(record: &Record, home: &Home) -> bool {
-    let owned_by_other = record.owner.is_some() && record.owner != home.owner;
-    owned_by_other || record.state == home.kind().state(home.state).name
 }
 
 /// A record that is another's, or lies in that state already, is not moved by being written at `home`.

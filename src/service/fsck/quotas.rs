@@ -2,13 +2,12 @@
 
 use std::collections::HashMap;
 
-use crate::numbers::Ino;
+use crate::numbers::{Ino, ROOT};
 use crate::store::{Charged, NodeType, Read};
 
 use super::super::Failure;
 use super::tree::Nodes;
 use super::{Check, shown};
-use crate::numbers::ROOT;
 
 pub(super) fn check(read: &dyn Read, nodes: &Nodes, check: &mut Check<'_>) -> Result<(), Failure> {
     let mut sums: HashMap<Ino, Charged> = HashMap::new();

@@ -4,12 +4,11 @@ use std::collections::HashSet;
 use std::num::NonZeroU64;
 
 use crate::names::FileName;
-use crate::numbers::Ino;
+use crate::numbers::{Ino, ROOT};
 use crate::store::{self, Class, EntryRow, Node, NodeType, Part, Read};
 
 use super::super::Failure;
 use super::{Check, shown};
-use crate::numbers::ROOT;
 
 /// All nodes, with what the entries say of them. There may be millions: what is needed of one by itself only is
 /// read again.

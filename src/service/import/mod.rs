@@ -21,7 +21,7 @@ use crate::engine::{
     MayPut, Placed, Put, PutContent, SetAttributes, SetXattr, TimeOrNow, XattrMode,
 };
 use crate::names::{FileName, ShownPath, TreePath};
-use crate::numbers::Ino;
+use crate::numbers::{Ino, ROOT};
 use crate::refusal::{Refusal, Rule};
 use crate::store::NodeType;
 
@@ -34,7 +34,6 @@ use self::walk::{FoundDir, Inode, Meta, Source, Xattrs};
 use super::reply::pace::Pace;
 use super::upkeep::misnamed::Misnamed;
 use super::{Caller, Exit, Failure, ImportArgs, Service, Sink};
-use crate::numbers::ROOT;
 
 /// Imports.
 ///

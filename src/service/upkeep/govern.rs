@@ -15,8 +15,7 @@ use crate::engine::{
 };
 use crate::kind::Place;
 use crate::names::{FileName, ShownPath, TreePath};
-use crate::numbers::Ino;
-use crate::numbers::ROOT;
+use crate::numbers::{Ino, ROOT};
 use crate::service::import::{
     Correction, DraftReason, Listed, Unreadable, is_of_the_store, show_lists,
 };

@@ -11,8 +11,7 @@ use serde::{Deserialize, Serialize};
 
 use super::backup::{flush_name, remove_with_log, settle, unflushed};
 use crate::names::{FileName, Shown, printable};
-use crate::numbers::G;
-use crate::numbers::ROOT;
+use crate::numbers::{G, ROOT};
 use crate::service::{Exit, Failure, FsckReport, Problem, Reply, Sink, fsck};
 use crate::store::sqlite::{
     EXTENTS, FILES, Lock, Sqlite, give_to_owner, lock_path, refuse_other, restoring_path,

@@ -12,8 +12,7 @@ use std::path::Path;
 
 use super::tables::schema::APPLICATION_ID;
 use crate::names::Shown;
-use crate::store::beside;
-use crate::store::{Result, StoreError};
+use crate::store::{Result, StoreError, beside};
 
 /// How each file of SQLite begins.
 const MAGIC: &[u8] = b"SQLite format 3\0";

@@ -16,8 +16,7 @@ use super::tables::chunks::{End, Space};
 use super::tables::places::Places;
 use super::{BUSY_PATIENCE, Conn, fail};
 use crate::names::Shown;
-use crate::store::beside;
-use crate::store::{Durability, Read, Result, StoreError, Txn, Writer, open_itself};
+use crate::store::{Durability, Read, Result, StoreError, Txn, Writer, beside, open_itself};
 
 /// Bytes of the log that are written once more at a time.
 const PIECE_BYTES: usize = 1 << 20;

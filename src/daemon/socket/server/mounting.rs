@@ -13,8 +13,7 @@ use workfs_mount::Mount;
 
 use super::{Served, Shared};
 use crate::daemon::failure::Failure;
-use crate::daemon::mounts::Place;
-use crate::daemon::mounts::point;
+use crate::daemon::mounts::{Place, point};
 use crate::daemon::socket::lines::Lines;
 use crate::daemon::socket::places::Seat;
 use crate::daemon::socket::wire::{Answer, MountAsk};

@@ -15,9 +15,8 @@ use crossbeam_channel::{Sender, bounded};
 use parking_lot::Mutex;
 use rusqlite::ErrorCode;
 
-use super::FRAME_BYTES;
-use super::index;
 use super::room::{MainFile, Room};
+use super::{FRAME_BYTES, index};
 use crate::store::sqlite::{Conn, fail};
 use crate::store::{Result, StoreError, open_own};
 
