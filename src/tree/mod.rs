@@ -17,7 +17,6 @@ mod saves;
 // Who asks, and what kernels remember that others change.
 mod callers;
 mod kernels;
-
 mod start;
 mod txn;
 
@@ -30,8 +29,9 @@ use workfs_mount::{
     PollReady, PollWake, RenameMode, Reply, SeekHole, SetAttr, Tree, WriteAt, XattrMode,
 };
 
+pub use callers::identity::Identity;
 pub use computed::ready_dir;
-pub use kernels::hub::{Hub, Identity};
+pub use kernels::hub::Hub;
 pub use kernels::told::{At, Going, Scene, Stage, StandIn};
 pub use kernels::touched::{Touch, Touched};
 pub use txn::TxnTree;
@@ -41,7 +41,6 @@ use crate::names::{FileName, NameError};
 use crate::numbers::{Ino, UnixNanos};
 use crate::refusal::{Door, Refusal, Rule};
 use crate::store::{Node, Read, StoreError};
-
 use callers::seen;
 use computed::{Computed, history};
 use handles::{Handles, overtaken, pins};

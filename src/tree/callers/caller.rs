@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use workfs_mount::{Attr, Caller, proc_text, thread_here};
 
+use super::identity::Identity;
 use crate::engine::{
     Bits, Context, Origin, Registry, has_bits, how_to_bind, ledger_role, runs_the_store, user_name,
 };
@@ -14,7 +15,6 @@ use crate::numbers::Ino;
 use crate::refusal::{Door, Refusal, Rule};
 use crate::tree::WorkTree;
 use crate::tree::computed::Viewer;
-use crate::tree::kernels::hub::Identity;
 
 impl WorkTree {
     /// Who changes something.

@@ -5,6 +5,7 @@
 //! nothing, whoever asks must do without. Deliberately not here: what anybody may do (the engine's `actors`).
 
 pub(super) mod caller;
+pub(super) mod identity;
 pub(super) mod inherited;
 pub(super) mod lineage;
 pub(super) mod seen;

@@ -10,17 +10,7 @@ use std::sync::Arc;
 
 use crossbeam_channel::{Receiver, bounded};
 use parking_lot::{Mutex, RwLock};
-use workfs_mount::{Invalidation, Locks, Mount, MountId, Reply, Shows};
-
-use crate::engine::{self, Audience, Effect, Fate, IsWritten, Origin, Scopes};
-use crate::names::{AgentName, FileName};
-use crate::numbers::{Attempt, Ino, RecordKey};
-use crate::tree::callers::{caller, seen::Seen};
-use crate::tree::computed::hold::Holds;
-use crate::tree::handles::{OpenCounts, Unread};
-use crate::tree::nodes::kept_listing::KeptListings;
-use crate::tree::ready::Nexts;
-use crate::tree::saves::{busy::Busy, unborn::Unborn};
+use workfs_mount::{Invalidation, Locks, Mount, MountId, Reply};
 
 use super::absent::Absent;
 use super::changed::Changed;
@@ -29,45 +19,20 @@ use super::old_pages::OldPages;
 use super::parted::Parted;
 use super::told::{At, Going, Stage};
 use super::touched::{Touch, Touched, Touches};
-
-/// Whom a mount acts for, and what it shows.
-#[derive(Clone, Debug)]
-pub struct Identity {
-    /// The agent, where the mount was made for one.
-    pub agent: Option<AgentName>,
-    /// The user who made the mount, for whom a plain one acts.
-    pub maker: AgentName,
-    /// The directory that is the mount's root.
-    pub root: Ino,
-    /// Whether it shows owners and permission bits as they are stored.
-    pub shows_stored: bool,
-    /// Whether its kernel asks those, as shown.
-    pub is_checked: bool,
-    /// Whether its kernel lets nobody change anything.
-    pub is_read_only: bool,
-    /// What its kernel is shown, where it asks permission bits.
-    pub asks: Option<Shows>,
-}
-
-impl Identity {
-    /// A plain mount of the whole tree, made by this user.
-    #[must_use]
-    pub fn plain(maker: AgentName) -> Identity {
-        Identity {
-            agent: None,
-            maker,
-            root: workfs_mount::ROOT,
-            shows_stored: true,
-            is_checked: false,
-            is_read_only: false,
-            asks: None,
-        }
-    }
-}
+use crate::engine::{self, Audience, Effect, Fate, IsWritten, Origin, Scopes};
+use crate::names::{AgentName, FileName};
+use crate::numbers::{Attempt, Ino, RecordKey};
+use crate::tree::callers::identity::Identity;
+use crate::tree::callers::{caller, seen::Seen};
+use crate::tree::computed::hold::Holds;
+use crate::tree::handles::{OpenCounts, Unread};
+use crate::tree::nodes::kept_listing::KeptListings;
+use crate::tree::ready::nexts::Nexts;
+use crate::tree::saves::{busy::Busy, unborn::Unborn};
 
 #[derive(Clone)]
-pub(super) struct Member {
-    pub(super) mount: Arc<Mount>,
+struct Member {
+    mount: Arc<Mount>,
     /// Where this process finds it, and the device number of its files.
     place: Option<(PathBuf, u64)>,
 }
@@ -187,7 +152,9 @@ impl Hub {
 
     /// Forgets a mount.
     pub fn remove_mount(&self, id: MountId) {
-        self.parted.note(&self.members(), self.identity(id), id);
+        if let Some(ended) = self.members().iter().find(|member| member.mount.id() == id) {
+            self.parted.note(&ended.mount, self.identity(id));
+        }
         Arc::make_mut(&mut *self.members.write()).retain(|member| member.mount.id() != id);
         self.identities.write().remove(&id);
         self.old_pages.lock().remove_mount(id);

@@ -8,13 +8,11 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use parking_lot::Mutex;
-use workfs_mount::MountId;
+use workfs_mount::Mount;
 
 use crate::limits::PARTED_USERS_MAX;
 use crate::names::AgentName;
 use crate::tree::Identity;
-
-use super::hub::Member;
 
 /// See the module; in nanoseconds of the steady clock.
 #[derive(Default)]
@@ -42,10 +40,8 @@ impl Signs {
 }
 
 impl Parted {
-    /// One of the mounts ends, which acts for this identity.
-    pub fn note(&self, members: &[Member], identity: Option<Arc<Identity>>, ends: MountId) {
-        let ended = members.iter().find(|member| member.mount.id() == ends);
-        let Some(Member { mount, .. }) = ended else { return };
+    /// A mount ends, which acts for this identity.
+    pub fn note(&self, mount: &Mount, identity: Option<Arc<Identity>>) {
         let mut signs = self.0.lock();
         if let Some(agent) = identity.as_ref().and_then(|identity| identity.agent.as_ref()) {
             let seen = signs.agents.entry(agent.clone()).or_default();
