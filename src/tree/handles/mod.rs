@@ -5,6 +5,7 @@
 //! Deliberately not here: what is written (`saves`), and names (`nodes`).
 
 mod apart;
+pub(super) mod hold;
 mod locked;
 pub(super) mod open;
 pub(super) mod overtaken;
@@ -27,7 +28,6 @@ use crate::numbers::Ino;
 use crate::refusal::{Refusal, Rule};
 use crate::store::OrderKey;
 use crate::tree::Hub;
-use crate::tree::computed::hold::Hold;
 use crate::tree::computed::listing::ComputedNames;
 use crate::tree::nodes::cleanups::Cleanups;
 use crate::tree::nodes::cursor::Cursor;
@@ -35,7 +35,7 @@ use crate::tree::nodes::kept_listing::Short;
 use crate::tree::ready::waits::Waited;
 use crate::tree::saves::plain_save::Wrote;
 use crate::tree::saves::staged::{Pages, Staged};
-
+use hold::Hold;
 use pins::{Pins, Text};
 use sizes::Sizes;
 

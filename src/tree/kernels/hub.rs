@@ -24,7 +24,7 @@ use crate::names::{AgentName, FileName};
 use crate::numbers::{Attempt, Ino, RecordKey};
 use crate::tree::callers::identity::Identity;
 use crate::tree::callers::{caller, seen::Seen};
-use crate::tree::computed::hold::Holds;
+use crate::tree::handles::hold::Holds;
 use crate::tree::handles::{OpenCounts, Unread};
 use crate::tree::nodes::kept_listing::KeptListings;
 use crate::tree::ready::nexts::Nexts;

@@ -3,13 +3,8 @@
 
 use workfs_mount::{Caller, Handle, Reply};
 
-use crate::engine::{Base, Home, SaveDraft, renamed_over};
-use crate::numbers::Ino;
-use crate::refusal::Refusal;
+use crate::engine::{Home, renamed_over};
 use crate::store::{Read, StoreError};
-
-use super::busy::Writer;
-use super::staged::Staged;
 
 /// A judgement that is under way.
 #[derive(Default)]
@@ -30,23 +25,6 @@ pub(in crate::tree) struct Ending {
     pub sync: bool,
     /// Its answer.
     pub reply: Reply<()>,
-}
-
-impl Staged {
-    /// What it counts as while it has written what is not judged.
-    pub fn writer(&self) -> Writer {
-        let saw = match self.base {
-            Base::Seen(version) | Base::Heard(version) => Some(version),
-            Base::Unseen | Base::Current => None,
-        };
-        Writer { record: self.record, under: self.fence.clone(), saw }
-    }
-
-    /// What keeps its text, which is refused.
-    pub fn refused_text(&self, ino: Ino, refusal: Refusal) -> SaveDraft {
-        let lay = self.home.as_ref().map(Home::file_path);
-        SaveDraft { ino, record: self.record, bytes: self.whole(), refusal, lay }
-    }
 }
 
 /// By whose rules what is written to a draft is judged at once: by none's where the draft is judged

@@ -8,9 +8,10 @@
 use std::sync::Arc;
 
 use parking_lot::Mutex;
-use sha2::{Digest as _, Sha256};
 use workfs_mount::{Caller, Errno, Handle, Reply, WriteAt};
 
+use super::staged::Staged;
+use super::unmade::Unmade;
 use crate::engine::{AskRoom, Late, RefuseLate, RefuseText};
 use crate::names::TreePath;
 use crate::numbers::Ino;
@@ -18,8 +19,6 @@ use crate::refusal::{Door, Refusal, Rule};
 use crate::store::Standing;
 use crate::tree::WorkTree;
 use crate::tree::handles::Open;
-
-use super::staged::Staged;
 
 /// What is known of a write when it is staged.
 enum Lateness {
@@ -30,26 +29,6 @@ enum Lateness {
     /// A record begins so that was changed since the writer saw it, is its no more, or cannot be moved to
     /// that status.
     Surely(Refusal, TreePath),
-}
-
-/// A write for which there was no room: the handle takes that one, when there is, and no other.
-pub(in crate::tree) struct Unmade {
-    at: WriteAt,
-    length: usize,
-    sha256: [u8; 32],
-    pub refusal: Refusal,
-}
-
-impl Unmade {
-    fn new(at: WriteAt, data: &[u8], refusal: Refusal) -> Self {
-        Unmade { at, length: data.len(), sha256: Sha256::digest(data).into(), refusal }
-    }
-
-    /// Whether this write makes it: programs keep what they could not write, and may have more by then.
-    pub fn is_made_by(&self, at: WriteAt, data: &[u8]) -> bool {
-        let same = data.get(..self.length).map(|begin| <[u8; 32]>::from(Sha256::digest(begin)));
-        self.at == at && same == Some(self.sha256)
-    }
 }
 
 impl WorkTree {

@@ -7,10 +7,12 @@
 pub(super) mod busy;
 mod checked;
 pub(super) mod cut;
+mod handed_on;
 pub(super) mod judging;
 mod late;
 pub(super) mod plain_save;
 pub(super) mod staged;
 pub(super) mod unborn;
+mod unmade;
 pub(super) mod unsaved;
 mod write;

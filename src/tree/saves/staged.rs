@@ -10,6 +10,9 @@ use std::time::Instant;
 
 use workfs_mount::{Caller, OpenFlags, WriteAt};
 
+use super::judging::Judging;
+use super::unmade::Unmade;
+use super::unsaved::Unsaved;
 use crate::config::Check;
 use crate::engine::{Base, Fence, Home, Written, runs_the_store};
 use crate::kind::Fault;
@@ -18,10 +21,6 @@ use crate::numbers::{RecordKey, UnixNanos, Version};
 use crate::record::prefix;
 use crate::refusal::{Refusal, Rule};
 use crate::tree::handles::pins::{Charge, Text};
-
-use super::judging::Judging;
-use super::late::Unmade;
-use super::unsaved::Unsaved;
 
 /// An open record or draft.
 pub(in crate::tree) struct Staged {
