@@ -63,10 +63,10 @@ pub use nodes::create::{Create, NewContent, OnDraft};
 pub use nodes::lane::IntoLane;
 pub use nodes::link::Link;
 pub use nodes::remove::{Remove, RemoveWhat};
-pub use nodes::rename::{Rename, RenameMode, below_itself};
+pub use nodes::rename::{Rename, below_itself};
 pub use nodes::setattr::{SetAttributes, TimeOrNow};
 pub use nodes::while_named::WhileNamed;
-pub use nodes::xattr::{RemoveXattr, SetXattr, XattrMode};
+pub use nodes::xattr::{RemoveXattr, SetXattr};
 pub use places::computed::{is_shown, only_shown, told_why};
 pub use places::governed::{
     Governed, Home, Slot, governed, is_plain, path_below, path_of, path_of_dir, slot,
@@ -81,7 +81,7 @@ pub use places::scopes::{ScopeTicket, Scopes};
 pub use plain_files::checked::{RefuseChecked, SaveChecked, Written};
 pub use plain_files::files::{Digest, FILE_KIND, SaveFile};
 pub use plain_files::lock_files::ExpireLocks;
-pub use plain_files::plain::{Allocate, Write, WriteAt, read as read_plain};
+pub use plain_files::plain::{Allocate, Write, read as read_plain};
 pub use plain_files::versions::{late_versions, retention};
 pub use records::anew::{MakeRows, RowsMade};
 pub use records::apart::SetApart;
@@ -96,6 +96,8 @@ pub use records::rules::{has_old_rows, rules_since};
 pub use records::save::{Save, SaveDraft, Saved};
 pub use records::sight::{Base, Sight};
 pub use records::whereabouts::{home_of_parked, path_of_backup};
+/// Words of the kernel's requests that changes are made by.
+pub use workfs_mount::{RenameMode, WriteAt, XattrMode};
 
 use lease::nanos as lease_nanos;
 

@@ -373,7 +373,7 @@ impl Tree for WorkTree {
         if let Some(stage) = self.teller(caller) {
             return stage.rename(caller, (parent, &name), (new_parent, &new_name), reply);
         }
-        self.rename_name(caller, (parent, name), (new_parent, new_name), mode.into(), reply);
+        self.rename_name(caller, (parent, name), (new_parent, new_name), mode, reply);
     }
 
     fn link(&self, caller: &Caller, ino: Ino, parent: Ino, name: &OsStr, reply: Reply<Entry>) {

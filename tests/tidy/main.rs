@@ -27,13 +27,15 @@ const LONG_FILES: &[(&str, &str)] = &[
 ];
 
 /// Who may name `workfs_mount`: who serves the tree or looks at mounts, and who re-exports one of
-/// its plain types (an inode number, a node type, a mount's number, an errno) or asks who runs this process.
+/// its plain types (an inode number, a node type, a mount's number, an errno, what is wanted of a rename, a write or an
+/// attribute) or asks who runs this process.
 const NAMES_THE_MOUNT: &[&str] = &[
     "src/tree/",
     "src/daemon/",
     "src/cli/",
     "src/service/upkeep/doctor.rs",
     "src/service/export/target.rs",
+    "src/engine/mod.rs",
     "src/engine/actors/context.rs",
     "src/engine/actors/modes.rs",
     "src/store/rows.rs",

@@ -1,10 +1,10 @@
 //! Archive: what has ended is put away.
 
 use super::chore::{Chore, is_unchanged};
-use crate::engine::nodes::rename::{Rename, RenameMode};
+use crate::engine::nodes::rename::Rename;
 use crate::engine::records::save::home_of;
 use crate::engine::records::sight::{Base, Sight};
-use crate::engine::{About, Command, Stop, Turn};
+use crate::engine::{About, Command, RenameMode, Stop, Turn};
 use crate::kind::StateIx;
 use crate::numbers::{G, RecordKey};
 

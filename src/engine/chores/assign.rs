@@ -1,9 +1,9 @@
 //! Assignment: a record that names a registered agent goes to its lane.
 
-use crate::engine::nodes::rename::{Rename, RenameMode};
+use crate::engine::nodes::rename::Rename;
 use crate::engine::records::save::home_of;
 use crate::engine::records::sight::{Base, Sight};
-use crate::engine::{Command, Stop, Text, Turn};
+use crate::engine::{Command, RenameMode, Stop, Text, Turn};
 use crate::numbers::{Attempt, RecordKey};
 use crate::store::{Record, When};
 

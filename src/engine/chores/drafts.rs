@@ -1,10 +1,10 @@
 //! Drafts that nobody mends are put aside: as plain files, so that nothing is lost.
 
 use super::chore::Chore;
-use crate::engine::nodes::rename::{Rename, RenameMode};
+use crate::engine::nodes::rename::Rename;
 use crate::engine::places::governed::path_of;
 use crate::engine::records::sight::{Base, Sight};
-use crate::engine::{About, Command, Create, NewContent, Slot, Stop, Turn};
+use crate::engine::{About, Command, Create, NewContent, RenameMode, Slot, Stop, Turn};
 use crate::ledger::{EventName, Field, Payload};
 use crate::limits::PUT_ASIDE_MAX;
 use crate::names::FileName;

@@ -6,12 +6,13 @@ use std::sync::Arc;
 use super::ready::unwritable;
 use crate::config::Config;
 use crate::engine::change::stop::absent;
-use crate::engine::nodes::rename::{Rename, RenameMode};
+use crate::engine::nodes::rename::Rename;
 use crate::engine::places::governed::{Governed, path_of};
 use crate::engine::records::made::Made;
 use crate::engine::records::sight::{Base, Sight};
 use crate::engine::{
-    About, Command, Effect, Slot, Stop, Terms, Turn, governed, hindrance, runs_the_store,
+    About, Command, Effect, RenameMode, Slot, Stop, Terms, Turn, governed, hindrance,
+    runs_the_store,
 };
 use crate::limits::{PASSED_OVER_BYTES_MAX, PASSED_OVER_MAX};
 use crate::names::{FileName, TreePath};

@@ -15,23 +15,12 @@ use crate::engine::records::made::Made;
 use crate::engine::records::record::{Moving, Step};
 use crate::engine::records::save::{admit, content_of, home_of, next_version};
 use crate::engine::records::sight::Sight;
-use crate::engine::{About, Command, Effect, Fate, Slot, Stop, Terms, Turn};
+use crate::engine::{About, Command, Effect, Fate, RenameMode, Slot, Stop, Terms, Turn};
 use crate::ledger::{EventName, Via};
 use crate::names::FileName;
 use crate::numbers::Ino;
 use crate::refusal::{Refusal, Rule};
 use crate::store::{Class, Node, NodeType, Record, Standing};
-
-/// What is wanted beyond the plain form.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum RenameMode {
-    /// Replace what is there.
-    Replace,
-    /// Fail if the name is taken.
-    NoReplace,
-    /// Swap the two.
-    Exchange,
-}
 
 /// Renames `parent/name` to `new_parent/new_name`.
 #[derive(Clone, Debug)]

@@ -1,24 +1,13 @@
 //! Extended attributes.
 
 use crate::engine::change::stop::gone;
-use crate::engine::{About, Command, Effect, Stop, Terms, Turn};
+use crate::engine::{About, Command, Effect, Stop, Terms, Turn, XattrMode};
 use crate::limits::{
     XATTR_BYTES_OF_ONE_MAX, XATTR_LIST_BYTES_MAX, XATTR_NAME_BYTES_MAX, XATTR_VALUE_BYTES_MAX,
 };
 use crate::numbers::Ino;
 use crate::refusal::{Refusal, Rule};
 use crate::store::Class;
-
-/// How an attribute that is or is not there is treated.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum XattrMode {
-    /// Make or replace.
-    Set,
-    /// It must not be there.
-    Create,
-    /// It must be there.
-    Replace,
-}
 
 /// Sets an extended attribute.
 #[derive(Clone, Debug)]

@@ -6,20 +6,11 @@
 
 use crate::engine::change::stop::gone;
 use crate::engine::nodes::privileges::drop_privileges;
-use crate::engine::{About, Command, Effect, Stop, Terms, Turn};
+use crate::engine::{About, Command, Effect, Stop, Terms, Turn, WriteAt};
 use crate::limits::{CHUNK_BYTES, CHUNK_INDEX_MAX, FILE_BYTES_MAX};
 use crate::numbers::Ino;
 use crate::refusal::{Refusal, Rule};
 use crate::store::{Node, NodeType, Read, StoreError};
-
-/// Where a write goes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum WriteAt {
-    /// At this offset.
-    Offset(u64),
-    /// At the end, whatever that is when it happens.
-    End,
-}
 
 /// Writes bytes into a plain file.
 #[derive(Clone, Debug)]

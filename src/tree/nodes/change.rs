@@ -7,8 +7,8 @@ use std::sync::Arc;
 use workfs_mount::{Caller, Entry, Errno, NewNode, Reply, XattrMode};
 
 use crate::engine::{
-    self, About, Create, Home, Link, NEXT, NewContent, Refuse, Remove, RemoveWhat, RemoveXattr,
-    Rename, RenameMode, SetXattr, Slot, moved_by_copy, only_shown, slot,
+    About, Create, Home, Link, NEXT, NewContent, Refuse, Remove, RemoveWhat, RemoveXattr, Rename,
+    RenameMode, SetXattr, Slot, moved_by_copy, only_shown, slot,
 };
 use crate::names::FileName;
 use crate::numbers::Ino;
@@ -28,16 +28,6 @@ pub(in crate::tree) fn content_of(node: NewNode) -> NewContent {
         NewNode::File => NewContent::File,
         NewNode::Symlink(target) => NewContent::Symlink(target),
         NewNode::Special(node_type, rdev) => NewContent::Special(node_type, rdev),
-    }
-}
-
-impl From<workfs_mount::RenameMode> for RenameMode {
-    fn from(mode: workfs_mount::RenameMode) -> Self {
-        match mode {
-            workfs_mount::RenameMode::Replace => RenameMode::Replace,
-            workfs_mount::RenameMode::NoReplace => RenameMode::NoReplace,
-            workfs_mount::RenameMode::Exchange => RenameMode::Exchange,
-        }
     }
 }
 
@@ -341,11 +331,6 @@ impl WorkTree {
         if let Err(errno) = self.takes_xattrs(ino, name) {
             return reply.send(Err(errno));
         }
-        let mode = match mode {
-            XattrMode::Set => engine::XattrMode::Set,
-            XattrMode::Create => engine::XattrMode::Create,
-            XattrMode::Replace => engine::XattrMode::Replace,
-        };
         let name = name.as_bytes().to_vec();
         let command = SetXattr { ino, name, value: value.to_vec(), mode };
         self.submit(caller, Door::Name, command, reply, |()| ());

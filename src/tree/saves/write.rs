@@ -6,8 +6,8 @@ use parking_lot::{Mutex, MutexGuard};
 use workfs_mount::{Caller, Errno, Handle, Reply, WriteAt};
 
 use crate::engine::{
-    self, Allocate, Audience as _, Base, Command, Home, Made, Save, SaveDraft, Saved, Sight, Sync,
-    Text, Write,
+    Allocate, Audience as _, Base, Command, Home, Made, Save, SaveDraft, Saved, Sight, Sync, Text,
+    Write,
 };
 use crate::numbers::Ino;
 use crate::refusal::{Door, Refusal, Rule};
@@ -36,10 +36,6 @@ impl WorkTree {
             Open::Plain { wrote, .. } => {
                 wrote.note();
                 let length = data.len() as u32;
-                let at = match at {
-                    WriteAt::Offset(offset) => engine::WriteAt::Offset(offset),
-                    WriteAt::End => engine::WriteAt::End,
-                };
                 let command = Write { ino, at, data: data.to_vec() };
                 let reply = self.hub.noting_refused(caller.mount, ino, reply);
                 self.submit(caller, Door::Handle, command, reply, move |_| length);

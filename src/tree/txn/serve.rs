@@ -326,7 +326,7 @@ impl Tree for TxnTree {
             (None, None) if commits(new_parent, &to) => self.commit(caller, &from, reply),
             (Some((slot, _)), Some((other, new_dir))) if slot == other => {
                 self.change((caller, parent, Door::Rename), reply, |view, below, dir| {
-                    view.rename(below, (dir, from.clone()), (new_dir, to.clone()), mode.into())
+                    view.rename(below, (dir, from.clone()), (new_dir, to.clone()), mode)
                 });
             }
             // Nothing is moved into a transaction, out of it or between two.
