@@ -45,6 +45,12 @@ pub const JUDGE_SO_FAR_STEPS_MAX: usize = 250_000;
 /// second of the writer's time.
 pub const CIRCLE_LOOK_MAX: usize = 100_000;
 
+/// The same before the order of all is learnt, in which no circle is searched for: about a millisecond.
+pub const CIRCLE_LOOK_FIRST_MAX: usize = 256;
+
+/// Ids whose place in the order of work is remembered: some 250 bytes each.
+pub const RANKED_MAX: usize = 120_000;
+
 /// Most kinds of a user's own in one configuration: its bindings are at most 64.
 pub const OWN_KINDS_MAX: usize = 64;
 

@@ -49,6 +49,7 @@ pub use change::turn::Turn;
 pub use chores::{Chores, Undone, offer};
 pub use claims::line::{Line, Place, Wish};
 pub use claims::outlook::Outlook;
+pub use claims::ranks::Ranks;
 pub use claims::ready::{Hindrance, counts_as_done, explain, hindrance, unwritable, when};
 pub use claims::take::{
     IsWritten, NEXT, Take, Taken, Wanted, best_claimable, best_ready, next_into, ready_named,

@@ -4,10 +4,9 @@
 //! with one page of one index; an edge stands once, whoever of its two ends declares it.
 //! Deliberately not here: when a record is ready (the engine decides that, and writes it here).
 
+use super::{Record, Result, Visit};
 use crate::names::RecordId;
 use crate::numbers::{RecordKey, UnixNanos, WorkspaceKey};
-
-use super::{Record, Result, Visit};
 
 /// When a record's turn comes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -97,6 +96,8 @@ pub trait ReadReady {
     fn dependants(&self, workspace: WorkspaceKey, id: &RecordId) -> Result<Vec<Edge>>;
     /// What this id waits for, by id.
     fn dependencies(&self, workspace: WorkspaceKey, id: &RecordId) -> Result<Vec<Edge>>;
+    /// All edges of a workspace: what is waited for, and who waits.
+    fn edges(&self, workspace: WorkspaceKey, visit: Visit<'_, (RecordId, RecordId)>) -> Result<()>;
     /// How many records that this id waits for are not done, or not there.
     fn open_dependencies(&self, workspace: WorkspaceKey, id: &RecordId) -> Result<u64>;
 }

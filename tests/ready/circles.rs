@@ -1,7 +1,7 @@
 //! Circles of dependencies are refused when they are written.
 
-use workfs::engine::Placed;
-use workfs::refusal::Rule;
+use workfs::engine::{Command, Placed, Save, Saved, Stop, Turn};
+use workfs::refusal::{Refusal, Rule};
 
 use crate::desk::Desk;
 
@@ -59,23 +59,79 @@ fn a_long_chain_is_no_circle_until_its_ends_meet() {
     desk.fsck_clean();
 }
 
+/// Puts `hubs` records that wait for `each` others, and as many for which `each` others wait; gives their ids.
+fn hubs(desk: &Desk, hubs: usize, each: usize) -> [String; 2] {
+    ["dependencies", "blocks"].map(|field| {
+        let ids: Vec<String> = (0..hubs).map(|hub| format!("{field}{hub}")).collect();
+        for id in &ids {
+            let all: Vec<String> = (0..each).map(|nth| format!("{id}-{nth}")).collect();
+            let placed = desk.put(id, &format!("{field}: [{}]\n", all.join(", ")));
+            assert!(matches!(placed, Placed::Record(..)));
+        }
+        ids.join(", ")
+    })
+}
+
+// P9.4
+#[test]
+fn who_stands_between_very_many_that_wait_is_taken() {
+    let desk = Desk::new();
+    let [earlier, later] = hubs(&desk, 11, 4_600);
+    desk.put("t", "");
+    desk.save("t", &format!("dependencies: [{earlier}]\nblocks: [{later}]\n")).unwrap();
+    let refusal = desk.save("dependencies3", "dependencies: [blocks7]\n").unwrap_err();
+    assert_eq!(
+        refusal.reason,
+        "`dependencies3` would wait for itself: \
+         `dependencies3` after `blocks7` after `t` after `dependencies3`"
+    );
+    desk.fsck_clean();
+}
+
 // P9.4
 #[test]
 fn where_very_many_wait_that_is_said_and_no_circle() {
     let desk = Desk::new();
-    for hub in 0..11 {
-        let all: Vec<String> = (0..9_900).map(|nth| format!("d{hub}-{nth}")).collect();
-        let text = format!("dependencies: [{}]\n", all.join(", "));
-        assert!(matches!(desk.put(&format!("hub{hub}"), &text), Placed::Record(..)));
-    }
+    let [earlier, later] = hubs(&desk, 11, 9_900);
     desk.put("t", "");
-    desk.put("t0", "dependencies: [t]\n");
-    for nth in 1..20 {
-        desk.put(&format!("t{nth}"), &format!("dependencies: [t{}]\n", nth - 1));
-    }
-    let hubs: Vec<String> = (0..11).map(|hub| format!("hub{hub}")).collect();
-    let refusal = desk.save("t", &format!("dependencies: [{}]\n", hubs.join(", "))).unwrap_err();
+    let fields = format!("dependencies: [{earlier}]\nblocks: [{later}]\n");
+    let refusal = desk.save("t", &fields).unwrap_err();
     assert_eq!(refusal.reason, "`t` may wait for itself: over 100000 records wait here");
-    desk.save("t", "dependencies: [hub0, hub1]\n").unwrap();
+    // Where one direction ends soon the other may be as long as it likes.
+    desk.save("t", &format!("dependencies: [{earlier}]\nblocks: [t0]\n")).unwrap();
+    desk.fsck_clean();
+}
+
+/// Two changes in one turn, which is then refused.
+struct Undone(Save, Save);
+
+impl Command for Undone {
+    type Out = ();
+
+    fn operation(&self) -> &'static str {
+        "undone"
+    }
+
+    fn run(self, turn: &mut Turn<'_>) -> Result<(), Stop> {
+        for save in [self.0, self.1] {
+            assert!(matches!(save.run(turn)?, Saved::Kept(_)));
+        }
+        Err(Refusal::new(Rule::Transition, "undone", "none").into())
+    }
+}
+
+// P9.4
+#[test]
+fn what_was_taken_out_in_a_change_that_was_undone_counts() {
+    let desk = Desk::new();
+    desk.know_the_order();
+    desk.put("a", "");
+    desk.put("m", "dependencies: [a]\n");
+    desk.put("b", "dependencies: [m]\n");
+    let saves = Undone(desk.save_of("b", ""), desk.save_of("a", "dependencies: [b]\n"));
+    let refusal = desk.engine().run(Desk::context(), saves).unwrap_err();
+    assert_eq!(refusal.reason, "undone");
+    let refusal = desk.save("a", "dependencies: [b]\n").unwrap_err();
+    assert_eq!(refusal.reason, "`a` would wait for itself: `a` after `b` after `m` after `a`");
     desk.fsck_clean();
 }

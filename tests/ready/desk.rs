@@ -67,12 +67,34 @@ impl Desk {
         self.read(|read| read.record_named(self.workspace(), &id(task)))
     }
 
-    /// Saves a record with other fields.
-    pub fn save(&self, task: &str, fields: &str) -> std::result::Result<(), Refusal> {
+    /// A save of a record with other fields.
+    pub fn save_of(&self, task: &str, fields: &str) -> Save {
         let ino = self.record(task).and_then(|record| record.ino()).unwrap();
         let text = format!("id: {task}\nresult: {{summary: made}}\n{fields}");
-        let (text, sight) = (Text::new(text.into_bytes()), Sight::Known(Base::Unseen));
-        match self.engine().run(Desk::context(), Save::of(ino, sight, text))? {
+        Save::of(ino, Sight::Known(Base::Unseen), Text::new(text.into_bytes()))
+    }
+
+    /// Puts so many records that wait for each other that the engine learns the order of all.
+    pub fn know_the_order(&self) {
+        for chain in ["p", "q"] {
+            self.put(&format!("{chain}0"), "dependencies: [never]\n");
+            for nth in 1..150 {
+                let fields = format!("dependencies: [{chain}{}]\n", nth - 1);
+                self.put(&format!("{chain}{nth}"), &fields);
+            }
+        }
+        self.tie("tie");
+    }
+
+    /// Puts a record between those of [`know_the_order`](Self::know_the_order).
+    pub fn tie(&self, task: &str) {
+        let placed = self.put(task, "dependencies: [p149]\nblocks: [q0]\n");
+        assert!(matches!(placed, Placed::Record(..)));
+    }
+
+    /// Saves a record with other fields.
+    pub fn save(&self, task: &str, fields: &str) -> std::result::Result<(), Refusal> {
+        match self.engine().run(Desk::context(), self.save_of(task, fields))? {
             Saved::Kept(_) => Ok(()),
             Saved::Refused(refusal) => Err(refusal),
         }

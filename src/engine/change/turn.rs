@@ -7,7 +7,7 @@ use super::queued::Queued;
 use super::refuse::keep_refusal;
 use super::stop::{Refused, Stop, absent};
 use crate::config::Config;
-use crate::engine::{Audience, Context, Doors, Effect, Ends, Scopes, Undone};
+use crate::engine::{Audience, Context, Doors, Effect, Ends, Ranks, Scopes, Undone};
 use crate::ledger::{self, Event, Hash, Trace};
 use crate::limits::HISTORY_STEPS_MAX;
 use crate::names::FileName;
@@ -54,6 +54,7 @@ pub struct Turn<'a> {
     pub(in crate::engine) continues: Option<Trace>,
     pub(crate) doors: &'a Doors,
     pub(crate) scopes: &'a Scopes,
+    pub(in crate::engine) ranks: &'a Ranks,
     pub(crate) audience: &'a dyn Audience,
     pub(crate) head: Head,
     pub(crate) effects: Vec<Effect>,

@@ -4,7 +4,10 @@
 //! records. Deliberately not here: how a record moves (`nodes/rename`, `records/record`), and how long its owner
 //! may keep it (`lease`).
 
+pub(super) mod circle;
 pub(super) mod line;
+pub(super) mod links;
 pub(super) mod outlook;
+pub(super) mod ranks;
 pub(super) mod ready;
 pub(super) mod take;

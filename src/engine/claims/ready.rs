@@ -5,22 +5,21 @@
 //! `not_before` past. What must stay true: each record's row says so at every commit (but for the
 //! moment until the writer's timer fires), `open` counts its dependencies that are not done, and
 //! the edges have no circle. Changing one record costs what its own edges cost. Deliberately not
-//! here: what a content says about it (`kind::order`), and SQL.
+//! here: what a content says about it (`kind::order`), what a circle is (`claims::circle`), and SQL.
 
-use std::collections::{BTreeMap, HashMap, HashSet, VecDeque};
 use std::fmt::Write as _;
 
+use super::links::{Links, changed, others};
 use crate::engine::lease::{LeaseClock, ran_out, told_of_return};
-use crate::engine::places::governed::Home;
 use crate::engine::records::whereabouts::has_draft;
 use crate::engine::{Command, Effect, Stop, Terms, Text, Turn};
-use crate::kind::{Fault, Kind, Wants};
-use crate::limits::{CIRCLE_LOOK_MAX, RIPE_MAX};
+use crate::kind::{Kind, Wants};
+use crate::limits::RIPE_MAX;
 use crate::names::{AgentName, RecordId, StateName, with_article};
 use crate::numbers::{UnixNanos, WorkspaceKey};
 use crate::record::{Document, Edit, patch};
 use crate::refusal::{Refusal, Rule};
-use crate::store::{Edge, Read, Readiness, Record, Sides, Standing, StoreError, When};
+use crate::store::{Edge, Read, Readiness, Record, Standing, StoreError, When};
 
 /// Why a record is not ready: the first reason that holds.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -176,176 +175,7 @@ pub fn explain(
 /// Dependencies that [`explain`] names.
 const NAMED_MAX: usize = 10;
 
-/// What a text says about its record's turn, looked at: its edges close no circle.
-pub(in crate::engine) struct Links {
-    wants: Wants,
-    /// The edges that touch the record now: who waits for it, and for whom it waits.
-    dependants: Vec<Edge>,
-    dependencies: Vec<Edge>,
-}
-
-/// A search over edges in one direction, away from `root`, which it does not come back to.
-struct Search<'r> {
-    root: &'r RecordId,
-    /// Each id that was reached, with the one that it was reached from; none: the root.
-    seen: HashMap<RecordId, Option<RecordId>>,
-    queue: VecDeque<RecordId>,
-}
-
-impl<'r> Search<'r> {
-    fn new<'i>(root: &'r RecordId, first: impl Iterator<Item = &'i RecordId>) -> Self {
-        let seen: HashMap<_, _> = first.map(|id| (id.clone(), None)).collect();
-        Search { root, queue: seen.keys().cloned().collect(), seen }
-    }
-
-    /// Comes from `at` to `to`; gives it back if the other search has been there.
-    fn reach(&mut self, to: &RecordId, at: &RecordId, other: &Search<'_>) -> Option<RecordId> {
-        if to == self.root || self.seen.contains_key(to) {
-            return None;
-        }
-        self.seen.insert(to.clone(), Some(at.clone()));
-        self.queue.push_back(to.clone());
-        other.seen.contains_key(to).then(|| to.clone())
-    }
-
-    /// The way from `to` back to the first after the root.
-    fn way<'s>(&'s self, to: &'s RecordId) -> Vec<&'s RecordId> {
-        let next = |at: &&'s RecordId| self.seen.get(*at).and_then(Option::as_ref);
-        std::iter::successors(Some(to), next).collect()
-    }
-}
-
-/// The records at the other ends of these edges, of which a record may have thousands.
-fn others(edges: &[Edge]) -> HashSet<&RecordId> {
-    edges.iter().map(|edge| &edge.other).collect()
-}
-
-/// The edges whose declaration at one end changes, with what they are then.
-fn changed(
-    edges: &[Edge],
-    wanted: &BTreeMap<RecordId, String>,
-    side: fn(&mut Sides) -> &mut bool,
-) -> Vec<(RecordId, Sides)> {
-    let old = edges.iter().filter_map(|Edge { other, sides }| {
-        let (mut sides, is) = (*sides, wanted.contains_key(other));
-        let was = std::mem::replace(side(&mut sides), is);
-        (was != is).then(|| (other.clone(), sides))
-    });
-    let known = others(edges);
-    let new = wanted.keys().filter(|id| !known.contains(*id));
-    let new = new.map(|id| {
-        let mut sides = Sides { dependant: false, dependency: false };
-        *side(&mut sides) = true;
-        (id.clone(), sides)
-    });
-    old.chain(new).collect()
-}
-
-/// The circle that these edges close, if there are not too many, with the place in the text that closes it. Looks from
-/// the record in both directions at once and ends when either is exhausted, so that a record
-/// which nobody waits for yet costs nothing.
-fn circle(
-    read: &dyn Read,
-    workspace: WorkspaceKey,
-    id: &RecordId,
-    links: &Links,
-) -> Result<Option<(String, Option<String>)>, StoreError> {
-    let wants = &links.wants;
-    if let Some(pointer) = wants.after.get(id).or_else(|| wants.before.get(id)) {
-        return Ok(Some((pointer.clone(), Some(format!("`{id}` after `{id}`")))));
-    }
-    let brings = |edges: &[Edge], wanted: &BTreeMap<RecordId, String>| {
-        let known = others(edges);
-        wanted.keys().any(|other| !known.contains(other))
-    };
-    if !brings(&links.dependencies, &wants.after) && !brings(&links.dependants, &wants.before) {
-        return Ok(None);
-    }
-    // What others declare about the record stays; what it declared itself is replaced.
-    let later = links.dependants.iter().filter(|edge| edge.sides.dependant);
-    let earlier = links.dependencies.iter().filter(|edge| edge.sides.dependency);
-    let later = later.map(|edge| &edge.other).chain(wants.before.keys());
-    let earlier = earlier.map(|edge| &edge.other).chain(wants.after.keys());
-    let mut forward = Search::new(id, later);
-    let mut backward = Search::new(id, earlier);
-    let mut meeting = forward.seen.keys().find(|one| backward.seen.contains_key(*one)).cloned();
-    while meeting.is_none() {
-        if forward.seen.len() + backward.seen.len() > CIRCLE_LOOK_MAX {
-            return Ok(Some((String::new(), None)));
-        }
-        let Some(at) = forward.queue.pop_front() else { return Ok(None) };
-        for edge in read.dependants(workspace, &at)? {
-            meeting = meeting.or(forward.reach(&edge.other, &at, &backward));
-        }
-        let Some(at) = backward.queue.pop_front() else { return Ok(None) };
-        for edge in read.dependencies(workspace, &at)? {
-            meeting = meeting.or(backward.reach(&edge.other, &at, &forward));
-        }
-    }
-    let Some(meeting) = meeting else { return Ok(None) };
-    // From the record back to the meeting, and on to the record.
-    let back = backward.way(&meeting);
-    let on = forward.way(&meeting);
-    let way: Vec<&RecordId> = back.iter().rev().chain(on.iter().skip(1)).copied().collect();
-    let mut circle = format!("`{id}`");
-    for one in way.iter().take(NAMED_MAX) {
-        let _ = write!(circle, " after `{one}`");
-    }
-    let _ = write!(circle, "{} after `{id}`", if way.len() > NAMED_MAX { " …" } else { "" });
-    let ends = [way.first(), way.last()];
-    let pointer = ends[0].and_then(|first| wants.after.get(*first));
-    let pointer = pointer.or_else(|| ends[1].and_then(|last| wants.before.get(*last)));
-    Ok(Some((pointer.cloned().unwrap_or_default(), Some(circle))))
-}
-
-/// See [`Turn::links`]; of a record of this id. The refusal is that of a circle.
-pub(in crate::engine) fn links_of(
-    read: &dyn Read,
-    (workspace, id): (WorkspaceKey, &RecordId),
-    kind: &Kind,
-    text: &Text,
-) -> Result<Result<Option<Links>, Refusal>, StoreError> {
-    let Ok(document) = &text.parsed else { return Ok(Ok(None)) };
-    let wants = kind.wants(document.value());
-    let dependants = read.dependants(workspace, id)?;
-    let dependencies = read.dependencies(workspace, id)?;
-    let links = Links { wants, dependants, dependencies };
-    if let Some((pointer, circle)) = circle(read, workspace, id, &links)? {
-        let fault = Fault {
-            rule: Rule::Cycle,
-            pointer,
-            reason: circle.map_or_else(
-                || format!("`{id}` may wait for itself: over {CIRCLE_LOOK_MAX} records wait here"),
-                |circle| format!("`{id}` would wait for itself: {circle}"),
-            ),
-            remedy: "take one of these dependencies out".to_owned(),
-        };
-        return Ok(Err(text.refusal(fault)));
-    }
-    Ok(Ok(Some(links)))
-}
-
 impl Turn<'_> {
-    /// Looks at what a text says about the turn of the record at `home`; `None` where it says
-    /// nothing that could be read.
-    ///
-    /// # Errors
-    /// [`Rule::Cycle`] where the record would wait for itself.
-    pub(in crate::engine) fn links(&self, home: &Home, text: &Text) -> Result<Option<Links>, Stop> {
-        let of = (home.governed.workspace, &home.id);
-        links_of(self.txn, of, home.kind(), text)?.map_err(|circle| {
-            Stop::rejected(circle, home.file_path(), std::sync::Arc::clone(&text.bytes))
-        })
-    }
-
-    /// What a record that is gone says: nothing.
-    pub(in crate::engine) fn no_links(&self, record: &Record) -> Result<Links, StoreError> {
-        let Record { workspace, id, .. } = record;
-        let dependants = self.txn.dependants(*workspace, id)?;
-        let dependencies = self.txn.dependencies(*workspace, id)?;
-        Ok(Links { wants: Wants::default(), dependants, dependencies })
-    }
-
     /// Brings `record`, changed already but not written, into the order of work: its edges, if its
     /// content changed, and when its turn comes. Returns whether those that wait for it must be
     /// told (see [`Turn::tell_dependants`]).
@@ -391,10 +221,12 @@ impl Turn<'_> {
         let was_done = record.readiness.done;
         for (other, sides) in changed(dependencies, &wants.after, |sides| &mut sides.dependant) {
             self.txn.put_edge(workspace, &other, &id, sides)?;
+            self.ranks.note(workspace, (&other, &id), sides);
         }
         let waited = others(dependants);
         for (other, sides) in changed(dependants, &wants.before, |sides| &mut sides.dependency) {
             self.txn.put_edge(workspace, &id, &other, sides)?;
+            self.ranks.note(workspace, (&id, &other), sides);
             let was = waited.contains(&other);
             let is = sides.dependant || sides.dependency;
             if was != is && !was_done {

@@ -32,8 +32,8 @@ use crate::engine::change::turn::Head;
 use crate::engine::claims::ready::Ripen;
 use crate::engine::lease::{Book, LeaseClock, LetGo, Signs, Tended};
 use crate::engine::{
-    Audience, Context, Doors, Effect, Ends, Fate, FaultPoint, Origin, Scopes, Silence, Stop, Turn,
-    Undone, or_abort,
+    Audience, Context, Doors, Effect, Ends, Fate, FaultPoint, Origin, Ranks, Scopes, Silence, Stop,
+    Turn, Undone, or_abort,
 };
 use crate::limits::{BATCH_CHANGES_MAX, CLOCK_LOOK, TOLD_APART_MIN};
 use crate::numbers::{G, Ino, LeaseTime, UnixNanos};
@@ -59,6 +59,7 @@ struct Desk {
     pub head: Head,
     pub nameless: Nameless,
     pub scopes: Scopes,
+    pub ranks: Ranks,
     pub undone: Arc<Undone>,
     pub clock: LeaseClock,
     pub leases: Book,
@@ -221,6 +222,7 @@ impl Desk {
             config: &config,
             doors: &self.doors,
             scopes: &self.scopes,
+            ranks: &self.ranks,
             undone: &self.undone,
             ends: &ends,
             audience: &*self.audience,
@@ -260,6 +262,7 @@ impl Desk {
     /// Answers all that a store failed: those that were made, and those that did not get their turn.
     fn fail(&self, batch: Batch, jobs: VecDeque<Queued>, error: StoreError) {
         self.scopes.forget();
+        self.ranks.forget();
         tracing::error!(%error, changes = batch.finishes.len(), "a commit failed");
         let refusal = Refusal::from(error);
         for finish in batch.finishes {
@@ -382,6 +385,7 @@ struct Round<'d> {
     config: &'d Config,
     doors: &'d Doors,
     scopes: &'d Scopes,
+    ranks: &'d Ranks,
     undone: &'d Arc<Undone>,
     ends: &'d Ends,
     audience: &'d dyn Audience,
@@ -395,6 +399,7 @@ impl Round<'_> {
         let Queued { context, operation, terms, trace, job } = queued;
         self.batch.is_told_here |= !terms.is_told_apart;
         txn.savepoint()?;
+        self.ranks.begin();
         let mut turn = Turn {
             txn: &mut *txn,
             now: self.now,
@@ -406,6 +411,7 @@ impl Round<'_> {
             continues: None,
             doors: self.doors,
             scopes: self.scopes,
+            ranks: self.ranks,
             undone: self.undone,
             ends: self.ends,
             audience: self.audience,
@@ -439,6 +445,7 @@ impl Round<'_> {
             Err(Stop::Store(error)) => return Err(error),
             Err(Stop::Refused(why)) => {
                 txn.rollback()?;
+                self.ranks.undo();
                 // The move was undone: what was remembered of the directory at its new place is wrong.
                 if effects.contains(&Effect::DirectoryMoved) {
                     self.scopes.forget();

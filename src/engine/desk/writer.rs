@@ -13,6 +13,12 @@ use std::thread::JoinHandle;
 
 use parking_lot::{Mutex, RwLock};
 
+use super::Desk;
+use super::alarm::Wall;
+use super::announcer::{Announcer, Ears};
+use super::nameless::Nameless;
+use super::no_room::{NoRoom, no_room};
+use super::queue::{Look, Queue};
 use crate::config::Config;
 use crate::engine::actors::agents::Registry;
 use crate::engine::change::queued::{Queued, lost, too_busy};
@@ -21,19 +27,12 @@ use crate::engine::lease::{Book, Ends, Fence, LeaseClock, LetGo, ReleaseHold};
 use crate::engine::places::quota;
 use crate::engine::plain_files::lock_files;
 use crate::engine::records::rules;
-use crate::engine::{Audience, Bell, Command, Context, Doors, Line, Scopes, Undone};
+use crate::engine::{Audience, Bell, Command, Context, Doors, Line, Ranks, Scopes, Undone};
 use crate::ledger::Hash;
 use crate::limits::{QUEUE_CHANGES_MAX, REQUEST_DEADLINE};
 use crate::numbers::{G, LeaseTime, RecordKey, UnixNanos};
 use crate::refusal::Refusal;
 use crate::store::{Durability, Read, Readers, Result, StoreError, Txn, Writer};
-
-use super::Desk;
-use super::alarm::Wall;
-use super::announcer::{Announcer, Ears};
-use super::nameless::Nameless;
-use super::no_room::{NoRoom, no_room};
-use super::queue::{Look, Queue};
 
 thread_local! {
     static AT_DESK: Cell<bool> = const { Cell::new(false) };
@@ -163,6 +162,7 @@ pub fn start(
         head,
         nameless: Nameless::default(),
         scopes: Scopes::default(),
+        ranks: Ranks::default(),
         undone: Arc::default(),
         let_go: Arc::default(),
         no_room: Arc::default(),

@@ -9,7 +9,7 @@
 use super::rules::note_rows;
 use super::save::home_of;
 use super::whereabouts::name_of_parked;
-use crate::engine::claims::ready::links_of;
+use crate::engine::claims::circle::links_of;
 use crate::engine::places::governed::path_of;
 use crate::engine::{Command, Stop, Terms, Text, Turn};
 use crate::names::TreePath;
@@ -97,7 +97,8 @@ impl Turn<'_> {
         // What a flagged text says counts for nothing.
         if text.parsed.is_ok() && !matches!(record.standing, Standing::Live { valid: false, .. }) {
             record.status = text.status_in(kind);
-            match links_of(self.txn, (record.workspace, &record.id), kind, &text)? {
+            let of = (record.workspace, &record.id);
+            match links_of(self.txn, of, kind, &text, Some(self.ranks))? {
                 Ok(wanted) => links = wanted,
                 Err(refusal) => circle = Some(refusal),
             }

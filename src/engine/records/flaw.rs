@@ -11,7 +11,7 @@
 use super::record::Step;
 use super::whereabouts::{home_of_parked, is_parked_at, name_of_parked};
 use crate::config::{Config, Policy};
-use crate::engine::claims::ready::links_of;
+use crate::engine::claims::circle::links_of;
 use crate::engine::places::governed::{Home, Slot, governed, slot};
 use crate::engine::plain_files::plain;
 use crate::engine::{Stop, Text, Turn};
@@ -65,7 +65,8 @@ fn wrong(
         Ok(()) | Err(Refusal { rule: Rule::Forbidden, .. }) => {}
         Err(refusal) => return Ok(Some(refusal)),
     }
-    Ok(links_of(read, (home.governed.workspace, &home.id), home.kind(), &text)?.err())
+    let of = (home.governed.workspace, &home.id);
+    Ok(links_of(read, of, home.kind(), &text, None)?.err())
 }
 
 /// What the present rules say against a text that was saved when others held. The record is what it was

@@ -6,7 +6,7 @@
 
 use super::whereabouts::path_of_backup;
 use crate::engine::change::happening::Happening;
-use crate::engine::claims::ready::Links;
+use crate::engine::claims::links::Links;
 use crate::engine::nodes::privileges::clear_privileges;
 use crate::engine::places::governed::{Home, path_of};
 use crate::engine::{Bits, Effect, Origin, Stop, Text, Turn, lease};

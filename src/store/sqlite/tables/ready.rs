@@ -2,7 +2,7 @@
 
 use rusqlite::{Row, params};
 
-use super::columns::{int, number};
+use super::columns::{damaged, int, number};
 use super::read::record;
 use crate::names::RecordId;
 use crate::numbers::{RecordKey, UnixNanos, WorkspaceKey};
@@ -41,7 +41,7 @@ pub(super) fn when_columns(when: When) -> (bool, Option<i64>) {
 fn edge(row: &Row<'_>) -> rusqlite::Result<Edge> {
     let sides: i64 = row.get(1)?;
     Ok(Edge {
-        other: RecordId::new(row.get::<_, String>(0)?).map_err(super::columns::damaged)?,
+        other: RecordId::new(row.get::<_, String>(0)?).map_err(damaged)?,
         sides: Sides { dependant: sides & 1 != 0, dependency: sides & 2 != 0 },
     })
 }
@@ -101,6 +101,15 @@ impl ReadReady for Conn {
         let sql = "SELECT dependency, sides FROM edges INDEXED BY edges_dependant \
                    WHERE workspace = ?1 AND dependant = ?2";
         self.all(sql, params![int(workspace.0), id.as_str()], edge)
+    }
+
+    fn edges(&self, workspace: WorkspaceKey, visit: Visit<'_, (RecordId, RecordId)>) -> Result<()> {
+        let sql = "SELECT dependant, sides, dependency FROM edges WHERE workspace = ?1";
+        let both = |row: &Row<'_>| {
+            let dependency = RecordId::new(row.get::<_, String>(2)?).map_err(damaged)?;
+            Ok((dependency, edge(row)?.other))
+        };
+        self.each(sql, [int(workspace.0)], both, visit)
     }
 
     fn open_dependencies(&self, workspace: WorkspaceKey, id: &RecordId) -> Result<u64> {
