@@ -58,6 +58,7 @@ pub use claims::take::{
 pub use desk::bell::{Bell, Subscription};
 pub use desk::no_room::AskRoom;
 pub use desk::sync::Sync;
+pub use desk::tally::{Counts, Outcomes, Times};
 pub use desk::writer::{Engine, start};
 pub use lease::{Ends, Fence, Heartbeat, LeaseClock, LeaseNote, lease_of, told_of_return};
 pub use nodes::create::{Create, NewContent, OnDraft};

@@ -15,6 +15,7 @@ mod content;
 mod ended;
 mod links;
 mod listing;
+mod metrics;
 mod names;
 mod opened;
 mod programs;

@@ -16,11 +16,12 @@ pub(super) mod no_room;
 mod queue;
 mod reclaim;
 pub(super) mod sync;
+pub(super) mod tally;
 pub(super) mod writer;
 
 use std::collections::VecDeque;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use parking_lot::{Mutex, RwLock};
 
@@ -44,6 +45,7 @@ use announcer::{Announcer, News};
 use nameless::Nameless;
 use no_room::NoRoom;
 use queue::Queue;
+use tally::{Outcome, Tally};
 
 /// What the one who writes needs: the store's one writer and the end of the ledger. Whoever holds it
 /// writes, the others wait in the queue.
@@ -72,12 +74,15 @@ struct Desk {
     pub let_go: Arc<LetGo>,
     /// Whether there is room, as those are told who do not sit here.
     pub no_room: Arc<NoRoom>,
+    pub tally: Arc<Tally>,
 }
 
 /// What a batch leaves to be done after its commit.
 #[derive(Default)]
 struct Batch {
     finishes: Vec<Finish>,
+    /// How each change ended.
+    outcomes: Vec<Outcome>,
     effects: Vec<(Origin, Effect)>,
     follows: Vec<Queued>,
     nameless: Vec<Ino>,
@@ -229,6 +234,7 @@ impl Desk {
             head: &mut self.head,
             batch: Batch::default(),
         };
+        let began = Instant::now();
         let committed = self.writer.transaction(&mut |txn| {
             while let Some(queued) = jobs.pop_front() {
                 round.run(txn, queued)?;
@@ -247,11 +253,13 @@ impl Desk {
         let batch = round.batch;
         match committed {
             Ok(()) => {
+                self.tally.note(&batch.outcomes, began.elapsed());
                 self.settle(batch, (head_before.g, silence), lease_now);
                 true
             }
             Err(error) => {
                 drop(silence);
+                self.tally.note_failed();
                 self.head = head_before;
                 self.fail(batch, jobs, error);
                 false
@@ -429,6 +437,7 @@ impl Round<'_> {
         batch.durability = batch.durability.max(durability);
         match result {
             Ok(()) => {
+                batch.outcomes.push((operation, None));
                 txn.release()?;
                 *self.head = head;
                 for effect in &effects {
@@ -444,6 +453,7 @@ impl Round<'_> {
             }
             Err(Stop::Store(error)) => return Err(error),
             Err(Stop::Refused(why)) => {
+                batch.outcomes.push((operation, Some(why.refusal.rule)));
                 txn.rollback()?;
                 self.ranks.undo();
                 // The move was undone: what was remembered of the directory at its new place is wrong.

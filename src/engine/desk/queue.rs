@@ -91,6 +91,11 @@ impl<T> Queue<T> {
         taken
     }
 
+    /// How many wait.
+    pub fn length(&self) -> usize {
+        self.state.lock().waiting.len()
+    }
+
     /// Whether nothing waits.
     pub fn is_empty(&self) -> bool {
         self.state.lock().waiting.is_empty()

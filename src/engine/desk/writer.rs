@@ -19,6 +19,7 @@ use super::announcer::{Announcer, Ears};
 use super::nameless::Nameless;
 use super::no_room::{NoRoom, no_room};
 use super::queue::{Look, Queue};
+use super::tally::{Counts, Tally};
 use crate::config::Config;
 use crate::engine::actors::agents::Registry;
 use crate::engine::change::queued::{Queued, lost, too_busy};
@@ -115,6 +116,7 @@ pub struct Engine {
     let_go: Arc<LetGo>,
     ends: Arc<Ends>,
     no_room: Arc<NoRoom>,
+    tally: Arc<Tally>,
     /// What is refused, where nothing can be written.
     protection: Option<Refusal>,
 }
@@ -166,6 +168,7 @@ pub fn start(
         undone: Arc::default(),
         let_go: Arc::default(),
         no_room: Arc::default(),
+        tally: Arc::default(),
         leases,
         wall: Wall::at(clock.wall_before()),
         clock,
@@ -248,6 +251,7 @@ impl Engine {
         let (config, agents) = (Arc::clone(&desk.config), Arc::clone(&desk.agents));
         let (undone, let_go) = (Arc::clone(&desk.undone), Arc::clone(&desk.let_go));
         let (ends, no_room) = (desk.leases.ends(), Arc::clone(&desk.no_room));
+        let tally = Arc::clone(&desk.tally);
         let protection = desk.writer.refuses().map(Refusal::from);
         let desk = Arc::new(Mutex::new(desk));
         let door = Arc::new(Door { queue: Arc::clone(&queue), desk: Some(Arc::clone(&desk)) });
@@ -268,6 +272,7 @@ impl Engine {
             let_go,
             ends,
             no_room,
+            tally,
             protection,
         };
         Ok((engine, handle))
@@ -388,6 +393,18 @@ impl Engine {
             self.door.at_desk(Desk::look_for_room);
         }
         self.no_room.is_noted().then(no_room)
+    }
+
+    /// What was done since the process began.
+    #[must_use]
+    pub fn counts(&self) -> Counts {
+        self.tally.counts()
+    }
+
+    /// How many changes wait for their turn.
+    #[must_use]
+    pub fn queue_length(&self) -> usize {
+        self.door.queue.length()
     }
 
     /// What chores could not do.

@@ -8,10 +8,11 @@ pub(super) mod events;
 pub(super) mod history;
 pub(super) mod hold;
 pub(super) mod listing;
+mod metrics;
+mod status;
 pub(super) mod why;
 
 use std::collections::HashSet;
-use std::fmt::Write as _;
 use std::sync::Arc;
 
 use crate::config::{Binding, Config, Reader, agents_md};
@@ -55,6 +56,8 @@ pub(super) enum Computed {
     Why,
     /// `.workfs/status`.
     Status,
+    /// `.workfs/metrics`.
+    Metrics,
     /// `.workfs/events`.
     Events,
     /// `.workfs/config.yaml`.
@@ -109,6 +112,7 @@ const CONTROL: &[(&str, Computed)] = &[
     ("hold", Computed::HoldDir),
     ("kinds", Computed::Kinds),
     ("leases", Computed::Leases),
+    ("metrics", Computed::Metrics),
     ("rejected", Computed::RejectedDir),
     ("status", Computed::Status),
     ("txn", Computed::Txns),
@@ -150,6 +154,7 @@ impl Computed {
             Computed::HoldDir => FIRST + 34,
             Computed::Txns => FIRST + 35,
             Computed::Commit => FIRST + 36,
+            Computed::Metrics => FIRST + 37,
             Computed::Hold(key) => HOLD | key.0,
             Computed::Rejected(key) => REJECTED | key.0,
             Computed::FileWhy(ino) => WHY | ino.0,
@@ -198,6 +203,7 @@ impl Computed {
                 34 => Computed::HoldDir,
                 35 => Computed::Txns,
                 36 => Computed::Commit,
+                37 => Computed::Metrics,
                 number if KIND_FILES.contains(&number) => {
                     Computed::KindFile(number - KIND_FILES.start)
                 }
@@ -449,7 +455,7 @@ pub(super) fn render(read: &dyn Read, viewer: &Viewer, file: Computed) -> Result
             text.unwrap_or_default().as_bytes().to_vec()
         }
         Computed::Why => why::refusals(read, viewer)?.into_bytes(),
-        Computed::Status => status(read, config)?.into_bytes(),
+        Computed::Status => status::render(read, config)?.into_bytes(),
         Computed::Rejected(key) => read.rejected(key)?.map_or_else(Vec::new, |kept| kept.content),
         Computed::UnmadeWhy(key) => why::unmade(read, viewer, key)?.into_bytes(),
         Computed::FileWhy(ino) => why::file(read, viewer, ino)?.into_bytes(),
@@ -458,6 +464,7 @@ pub(super) fn render(read: &dyn Read, viewer: &Viewer, file: Computed) -> Result
         Computed::Leases => hold::render_all(read, viewer)?.into_bytes(),
         Computed::Hold(key) => hold::render(read, viewer, key)?.into_bytes(),
         Computed::Events
+        | Computed::Metrics
         | Computed::Control
         | Computed::RejectedDir
         | Computed::Kinds
@@ -479,20 +486,4 @@ fn is_checked(read: &dyn Read, config: &Config, dir: Ino, name: &FileName) -> Re
     }
     let scope = config.files().scope(&path_of_dir(read, dir)?);
     Ok(scope.is_some_and(|scope| config.files().check(&scope, name).is_some()))
-}
-
-fn status(read: &dyn Read, config: &Config) -> Result<String> {
-    let mut out = String::new();
-    let last = read.last_event()?.map_or(G(0), |event| event.g);
-    let _ = writeln!(out, "g: {last}");
-    for workspace in read.workspaces()?.iter().filter(|workspace| workspace.dir.is_some()) {
-        // A layout may have made it one of another kind than it was made for.
-        let kind = config.bind(&workspace.path).map(|binding| binding.kind.name().to_string());
-        let kind = kind.unwrap_or_else(|| workspace.kind.clone());
-        let _ = writeln!(out, "{} ({kind}):", workspace.path);
-        for (state, count) in read.live_records(workspace.key)? {
-            let _ = writeln!(out, "  {state}: {count}");
-        }
-    }
-    Ok(out)
 }

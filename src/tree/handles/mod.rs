@@ -236,6 +236,11 @@ impl Handles {
         }
     }
 
+    /// How many there are.
+    pub fn count(&self) -> usize {
+        self.table.read().rows.len()
+    }
+
     /// Holds `ino` open.
     pub fn hold(&self, ino: Ino) -> Held {
         self.hub.open.add(ino);

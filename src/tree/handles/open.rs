@@ -329,6 +329,11 @@ impl WorkTree {
                 Open::Fixed(Text::of(kept.content))
             }
             Computed::Events => Open::Events,
+            Computed::Metrics => {
+                let config = self.engine.config();
+                let text = self.read(|read| self.metrics(read, &config))?;
+                Open::Fixed(Text::of(text.into_bytes()))
+            }
             Computed::Wait(dir) => {
                 let workspace = self.read(|read| self.workspace_of(read, dir))?;
                 let workspace = workspace.ok_or(Rule::Gone.errno(Door::Handle))?.workspace;

@@ -135,6 +135,11 @@ impl Hub {
     }
 
     /// All mounts of this moment.
+    /// How many mounts there are.
+    pub(in crate::tree) fn count(&self) -> usize {
+        self.members.read().len()
+    }
+
     fn members(&self) -> Arc<Vec<Member>> {
         Arc::clone(&self.members.read())
     }
