@@ -2,7 +2,7 @@
 //!
 //! What must stay true: no circle is let through, and none is told of where there is none. A record for which nobody
 //! waits, or that waits for nothing, costs no look at others; where many wait for each other, the order that
-//! is known (`claims::ranks`) says that there is none. Deliberately not here: what a text says (`kind::order`).
+//! is known (`ranks`) says that there is none. Deliberately not here: what a text says (`kind/lifecycle/order`).
 
 use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::fmt::Write as _;

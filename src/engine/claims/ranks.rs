@@ -4,7 +4,7 @@
 //! What must stay true: where the order of a workspace is known, each edge of the store leads from a lower rank to a
 //! higher one. Edges that go leave that true, those that come are looked at when they are put ([`Ranks::note`]), and
 //! what cannot be sure is forgotten. It is no second opinion: what it does not admit the search decides
-//! (`claims::circle`). Deliberately not here: the store, which knows no ranks; whoever starts learns them anew.
+//! (`circle`). Deliberately not here: the store, which knows no ranks; whoever starts learns them anew.
 //!
 //! Where a record contradicts the order, either what it waits for is moved down or what waits for it is moved up,
 //! whichever is found first, just as far as it must. So a text costs what lies between its ends on the smaller side,

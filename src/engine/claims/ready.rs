@@ -5,7 +5,7 @@
 //! `not_before` past. What must stay true: each record's row says so at every commit (but for the
 //! moment until the writer's timer fires), `open` counts its dependencies that are not done, and
 //! the edges have no circle. Changing one record costs what its own edges cost. Deliberately not
-//! here: what a content says about it (`kind::order`), what a circle is (`claims::circle`), and SQL.
+//! here: what a content says about it (`kind/lifecycle/order`), what a circle is (`circle`), and SQL.
 
 use std::fmt::Write as _;
 
