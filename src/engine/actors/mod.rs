@@ -8,5 +8,6 @@
 pub(super) mod agents;
 pub(super) mod context;
 pub(super) mod modes;
+pub(super) mod privileges;
 pub(super) mod rights;
 pub(super) mod users;

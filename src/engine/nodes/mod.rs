@@ -10,7 +10,6 @@ mod filling;
 pub(super) mod lane;
 pub(super) mod link;
 mod names;
-pub(super) mod privileges;
 pub(super) mod remove;
 pub(super) mod rename;
 pub(super) mod setattr;

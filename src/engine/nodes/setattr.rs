@@ -1,6 +1,6 @@
 //! Setting attributes: chmod, chown, utimensat, truncate of a plain file.
 
-use super::privileges::{clear_privileges, drop_privileges, has_privileges};
+use crate::engine::actors::privileges::{clear_privileges, drop_privileges, has_privileges};
 use crate::engine::change::stop::gone;
 use crate::engine::plain_files::plain::resize;
 use crate::engine::{About, Command, Effect, Stop, Terms, Turn};

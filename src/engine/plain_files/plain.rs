@@ -4,8 +4,8 @@
 //! that growing it shows zeros. A write survives the daemon's death when it is answered, and power
 //! loss after `fsync`.
 
+use crate::engine::actors::privileges::drop_privileges;
 use crate::engine::change::stop::gone;
-use crate::engine::nodes::privileges::drop_privileges;
 use crate::engine::{About, Command, Effect, Stop, Terms, Turn, WriteAt};
 use crate::limits::{CHUNK_BYTES, CHUNK_INDEX_MAX, FILE_BYTES_MAX};
 use crate::numbers::Ino;

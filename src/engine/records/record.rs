@@ -5,9 +5,9 @@
 //! of the record, in the same transaction; directory and status never disagree.
 
 use super::whereabouts::path_of_backup;
+use crate::engine::actors::privileges::clear_privileges;
 use crate::engine::change::happening::Happening;
 use crate::engine::claims::links::Links;
-use crate::engine::nodes::privileges::clear_privileges;
 use crate::engine::places::governed::{Home, path_of};
 use crate::engine::{Bits, Effect, Origin, Stop, Text, Turn, lease};
 use crate::kind::{Kind, Transition};

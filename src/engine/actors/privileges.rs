@@ -24,7 +24,7 @@ pub(in crate::engine) fn clear_privileges(node: &mut Node) {
 }
 
 /// Whether that would change anything of a file.
-pub(super) fn has_privileges(node: &Node) -> bool {
+pub(in crate::engine) fn has_privileges(node: &Node) -> bool {
     let mut bare = node.clone();
     clear_privileges(&mut bare);
     node.node_type != NodeType::Directory && bare.mode != node.mode
