@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use crate::harness::{Fixture, Setup, Task, run, save};
+use crate::harness::{Fixture, Setup, Task, save};
 
 fn keeping(rule: &str) -> Fixture {
     let layout = format!("workspaces: []\nfiles:\n  - {{ path: \"scratchpad/**\", {rule} }}\n");
@@ -318,13 +318,6 @@ fn a_file_that_is_gone_comes_back_to_who_restores_it_alone() {
     assert_eq!(restore(), (0o640, false));
     fixture.sh("rm scratchpad/documents/f").success();
     assert_eq!(restore(), (0o600, true));
-    // In its directory its bare name counts as an id by now, and the answer has the way.
-    fs::remove_file(&path).unwrap();
-    let mut bare = fixture.command(&["restore", "f", "--at", &first]);
-    let ran = run(bare.current_dir(path.parent().unwrap()));
-    assert!(ran.code == 4 && ran.stderr.contains("a file that was here is `./f`"), "{ran}");
-    let mut named = fixture.command(&["restore", "./f", "--at", &first]);
-    run(named.current_dir(path.parent().unwrap())).success();
     fixture.fsck_clean();
 }
 

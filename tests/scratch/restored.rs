@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use crate::harness::{Fixture, Setup, Task, until_polled};
+use crate::harness::{Fixture, Setup, Task, run, until_polled};
 
 /// The event of the last save of a path.
 fn saved(fixture: &Fixture, path: &str) -> String {
@@ -113,5 +113,31 @@ fn a_lock_that_nobody_renewed_was_gone_by_then() {
         assert!(ran.code == 4 && told, "{ran}");
     }
     assert!(!fixture.path("scratchpad/a.lock").exists());
+    fixture.fsck_clean();
+}
+
+// P11.3
+#[test]
+fn the_bare_name_of_a_file_that_is_gone_is_answered_with_how_it_is_named() {
+    let fixture = Fixture::new();
+    fixture
+        .sh("mkdir -p scratchpad/documents; cd scratchpad/documents; echo 1 > f; rm f")
+        .success();
+    let dir = fixture.path("scratchpad/documents");
+    let in_dir = |args: &[&str]| run(fixture.command(args).current_dir(&dir));
+    let events = in_dir(&["log", "--json", "./f"]).success().json_lines();
+    let first = events[0]["g"].to_string();
+    // It counts as an id by now, whoever asks for its past.
+    let asked: [&[&str]; 3] =
+        [&["restore", "f", "--at", &first], &["show", "f", "--g", &first], &["log", "f"]];
+    for args in asked {
+        let ran = in_dir(args);
+        assert!(ran.code == 4 && ran.stderr.contains("a file that was here is `./f`"), "{ran}");
+    }
+    in_dir(&["show", "./f", "--g", &first]).success();
+    in_dir(&["restore", "./f", "--at", &first]).success();
+    // One that is there is what its bare name names: another name of it leads no further.
+    let ran = in_dir(&["restore", "f", "--at", "2001-01-01"]);
+    assert!(ran.code == 4 && !ran.stderr.contains("./f"), "{ran}");
     fixture.fsck_clean();
 }

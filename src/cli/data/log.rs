@@ -57,7 +57,11 @@ pub fn run(args: &LogArgs, global: &Global, output: &Output) -> Result<Exit, Sto
         end_with_reader();
         until_served(&paths, &mut request, output)?;
     }
-    ask(&Here::new(paths, output), Request::Log(request), Missing::Refuse)
+    let asked = ask(&Here::new(paths, output), Request::Log(request), Missing::Refuse);
+    match &args.what {
+        Some(what) => asked.map_err(|stop| super::gone(stop, Path::new(what))),
+        None => asked,
+    }
 }
 
 /// Follows a store that no daemon serves, until one does. Its lock is held only to read what is

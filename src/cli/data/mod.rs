@@ -24,6 +24,7 @@ mod watch;
 mod why;
 
 use std::os::unix::ffi::OsStrExt as _;
+use std::path::Path;
 
 use clap::Subcommand;
 use clap::builder::{OsStringValueParser, TypedValueParser};
@@ -31,9 +32,10 @@ use clap::builder::{OsStringValueParser, TypedValueParser};
 use super::Global;
 use super::exit::Exit;
 use super::here::Here;
+use super::mounts::working_mount;
 use super::output::{Output, Stop};
 use super::store;
-use crate::names::{AgentName, json_path};
+use crate::names::{AgentName, Shown as _, json_path};
 use crate::service::Request;
 use ask::{Missing, ask};
 pub(super) use ask::{expect_more, patience};
@@ -113,7 +115,26 @@ pub fn run(command: &DataCommand, global: &Global, output: &Output) -> Result<Ex
     // A single name says nothing about where it lies.
     let hint = hint.filter(|hint| hint.components().count() > 1);
     let paths = store::paths(global, hint.as_slice())?;
-    ask(&Here::new(paths, output), request, missing)
+    let asked = ask(&Here::new(paths, output), request, missing);
+    match command {
+        DataCommand::Show(args) if args.is_past() => asked.map_err(|stop| gone(stop, args.hint())),
+        _ => asked,
+    }
+}
+
+/// Why nothing of the past was found, with how a file is named that was in the working directory:
+/// its bare name counts as an id, since there is no file of this name any more.
+fn gone(stop: Stop, what: &Path) -> Stop {
+    let is_bare = what.components().count() == 1 && what.symlink_metadata().is_err();
+    match stop {
+        Stop::Failed(mut failed)
+            if failed.exit == Exit::Absent && is_bare && working_mount().is_some() =>
+        {
+            failed.remedy += &format!("; a file that was here is `./{}`", what.shown());
+            Stop::Failed(failed)
+        }
+        stop => stop,
+    }
 }
 
 /// What a word of the command line names, whatever bytes it has: as requests have it.

@@ -7,7 +7,6 @@ use clap::Args;
 
 use super::super::exit::Exit;
 use super::super::here::Here;
-use super::super::mounts::working_mount;
 use super::super::output::{Output, Stop};
 use super::super::{Global, store};
 use super::ask::{Missing, ask, tell_done};
@@ -61,16 +60,7 @@ fn rewind(what: &Path, at: &str, global: &Global, output: &Output) -> Result<Exi
     let hint = (what.components().count() > 1).then_some(what);
     let paths = store::paths(global, hint.as_slice())?;
     let word = json_path(what.as_os_str().as_bytes());
-    let rewind = RewindArgs { what: word.clone(), at: at.to_owned(), agent: None };
+    let rewind = RewindArgs { what: word, at: at.to_owned(), agent: None };
     let asked = ask(&Here::new(paths, output), Request::Rewind(rewind), Missing::Refuse);
-    asked.map_err(|stop| match stop {
-        // It counts as an id, since there is no file of this name any more.
-        Stop::Failed(mut failed)
-            if failed.exit == Exit::Absent && hint.is_none() && working_mount().is_some() =>
-        {
-            failed.remedy += &format!("; a file that was here is `./{word}`");
-            Stop::Failed(failed)
-        }
-        stop => stop,
-    })
+    asked.map_err(|stop| super::gone(stop, what))
 }

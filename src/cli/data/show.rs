@@ -28,6 +28,11 @@ impl ShowArgs {
         Request::Show(service::ShowArgs { what, at: self.at.map(Version), g: self.g.map(G) })
     }
 
+    /// Whether it asks for the past, which what is gone has, too.
+    pub fn is_past(&self) -> bool {
+        self.at.is_some() || self.g.is_some()
+    }
+
     /// A path that may tell the store.
     pub fn hint(&self) -> &Path {
         Path::new(&self.what)
