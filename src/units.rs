@@ -54,6 +54,17 @@ pub fn patience(text: &str) -> Result<Duration, String> {
     }
 }
 
+/// The same where a bare number is days, of which there may be more than can be counted.
+///
+/// # Errors
+/// As [`duration`].
+pub fn age(text: &str) -> Result<Duration, String> {
+    match text.parse::<u64>() {
+        Ok(days) => Ok(Duration::from_secs(days.saturating_mul(86_400))),
+        Err(_) => duration(text),
+    }
+}
+
 /// `64MiB`, `1GiB`, `512KiB`, `100B`.
 ///
 /// # Errors

@@ -211,7 +211,7 @@ fn what_is_ready_can_be_claimed_by_its_path_outside_of_mounts_and_without_a_daem
 
 // P8.2
 #[test]
-fn an_import_into_an_empty_name_is_refused() {
+fn an_empty_name_means_nothing_and_not_the_whole_tree() {
     let fixture = Fixture::new();
     fs::create_dir(fixture.outside("src")).unwrap();
     fs::write(fixture.outside("src/f"), "x").unwrap();
@@ -220,6 +220,10 @@ fn an_import_into_an_empty_name_is_refused() {
     let ran = fixture.workfs(&["import", src, ""]).failure();
     assert!(ran.code == 2 && ran.stderr.contains("cannot be empty"), "{ran}");
     assert!(!fixture.path("f").exists());
+    for asked in ["show", "log", "why", "list", "done", "heartbeat"] {
+        let ran = fixture.workfs(&[asked, ""]).failure();
+        assert!(ran.code == 2 && ran.stderr.contains("cannot be empty"), "{asked}: {ran}");
+    }
     fixture.workfs(&["import", src, "."]).success();
     assert!(fixture.path("f").exists());
 }

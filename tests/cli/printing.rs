@@ -423,3 +423,22 @@ fn the_root_of_the_tree_has_a_name() {
     let said = fixture.workfs(&["export", out.to_str().unwrap()]).success().stdout;
     assert!(said.starts_with("exported . to "), "{said}");
 }
+
+// P8.2
+#[test]
+fn a_word_that_is_mistyped_is_told_in_words_and_does_nothing() {
+    let fixture = Fixture::new();
+    let refused = |words: &[&str], says: &str| {
+        let ran = fixture.workfs(words).failure();
+        assert!(ran.code == 2 && ran.stderr.contains(says), "{words:?}: {ran}");
+    };
+    refused(&["exec", "--agnet", "bob", "--", "true"], "unexpected argument '--agnet'");
+    refused(&["gc", "--older-than", "soon"], "is no time: `90s`");
+    refused(&["show", "scratchpad", "--g", "x"], "no whole number");
+    refused(&["log", "-n", "1.5"], "no whole number");
+    fixture.workfs(&["gc", "--older-than", "12h"]).success();
+    fixture.workfs(&["gc", "--older-than", "30"]).success();
+    // What stands behind the command is the command's.
+    let echo = fixture.workfs(&["exec", "echo", "--agnet", "-n"]).success();
+    assert_eq!(echo.stdout, "--agnet -n\n");
+}

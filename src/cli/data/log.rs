@@ -29,10 +29,10 @@ pub struct LogArgs {
     #[arg(long, short)]
     follow: bool,
     /// Only events after this one
-    #[arg(long, value_name = "G")]
+    #[arg(long, value_name = "G", value_parser = super::number)]
     since: Option<u64>,
     /// Only so many, the newest
-    #[arg(long, short = 'n', value_name = "COUNT")]
+    #[arg(long, short = 'n', value_name = "COUNT", value_parser = super::number)]
     limit: Option<u64>,
 }
 

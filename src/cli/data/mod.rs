@@ -137,9 +137,18 @@ fn gone(stop: Stop, what: &Path) -> Stop {
     }
 }
 
-/// What a word of the command line names, whatever bytes it has: as requests have it.
+/// What a word of the command line names, whatever bytes it has: as requests have it. A shell's variable that is not
+/// set must not mean the whole tree.
 fn word() -> impl TypedValueParser<Value = String> {
-    OsStringValueParser::new().map(|word| json_path(word.as_bytes()))
+    OsStringValueParser::new().try_map(|word| match word.is_empty() {
+        true => Err("a path cannot be empty; `.` is where you are, or the root of the tree"),
+        false => Ok(json_path(word.as_bytes())),
+    })
+}
+
+/// A number from the command line.
+fn number(text: &str) -> Result<u64, String> {
+    text.parse().map_err(|_| "that is no whole number from 0 on".to_owned())
 }
 
 /// An agent's name from the command line.

@@ -14,10 +14,10 @@ pub struct ShowArgs {
     #[arg(value_parser = super::word())]
     what: String,
     /// That version of it
-    #[arg(long, value_name = "VERSION", conflicts_with = "g")]
+    #[arg(long, value_name = "VERSION", conflicts_with = "g", value_parser = super::number)]
     at: Option<u64>,
     /// As it was after that event
-    #[arg(long, value_name = "G")]
+    #[arg(long, value_name = "G", value_parser = super::number)]
     g: Option<u64>,
 }
 

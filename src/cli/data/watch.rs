@@ -32,7 +32,7 @@ pub struct WatchArgs {
     #[arg(long, short = 'n', value_name = "COUNT", value_parser = clap::value_parser!(u64).range(1..))]
     count: Option<u64>,
     /// Begin after this event [default: with the next one]
-    #[arg(long, value_name = "G")]
+    #[arg(long, value_name = "G", value_parser = super::number)]
     since: Option<u64>,
     /// Run this by `sh -c` for each event, with WORKFS_EVENT, WORKFS_PATH (from the root of the
     /// mount), WORKFS_G and WORKFS_ACTOR; the next event waits for its end

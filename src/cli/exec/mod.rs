@@ -49,7 +49,7 @@ pub struct ExecArgs {
     #[arg(short, long = "options", value_name = "OPTIONS")]
     options: Vec<String>,
     /// The command and its arguments; it runs in the mount
-    #[arg(required = true, trailing_var_arg = true, allow_hyphen_values = true)]
+    #[arg(required = true, trailing_var_arg = true)]
     command: Vec<OsString>,
 }
 
