@@ -32,6 +32,7 @@ pub use mounting::hold::{hold, let_go};
 pub use mounting::options::{KNOWN as KNOWN_OPTIONS, MountOptions, OptionError};
 pub use requests::poll::{PollReady, PollWake};
 pub use requests::reply::Reply;
+pub use requests::times::{Operation, Requests, Times};
 pub use requests::view::Shows;
 pub use requests::write_at::WriteAt;
 pub use session::{Mount, Silence, connect, give_back_memory, lazy_buffers, serve_connection};

@@ -15,6 +15,7 @@ use crate::ids::{Handle, Ino, MountId};
 use crate::locks::Locks;
 use crate::requests::poll::{PollReady, PollWake};
 use crate::requests::reply::Reply;
+use crate::requests::times::Requests;
 
 /// Set in the numbers of threads that are counted in another name space: they tell the requests of one mount
 /// apart, and are no thread's here.
@@ -342,6 +343,10 @@ pub trait Tree: Send + Sync + 'static {
     ) -> Result<u64, Errno>;
     /// The locks of all mounts of this tree. They are kept here; a tree only has them.
     fn locks(&self) -> &Arc<Locks>;
+    /// Where the requests of all its mounts are counted.
+    fn requests(&self) -> Arc<Requests> {
+        Arc::default()
+    }
     /// Who has a handle has got a lock through it, and is told so when this returns. What others let go of is handed
     /// on by the thread that does so: it must not wait for another request.
     fn locked(&self, _ino: Ino, _handle: Handle) {}

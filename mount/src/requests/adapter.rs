@@ -1,8 +1,8 @@
 //! The kernel's requests, handed to a [`crate::Tree`]: each callback reads the request, calls the tree,
 //! replies.
 //!
-//! What must stay true: every call of the tree goes through [`Adapter::ask`] or [`Adapter::hand`],
-//! which catch its panics. Names and contents are not logged. Deliberately not here: rules of any
+//! What must stay true: every call of the tree goes through [`Adapter::ask`], [`Adapter::hand`] or
+//! [`Adapter::tell`], which catch its panics and count it. Names and contents are not logged. Deliberately not here: rules of any
 //! kind; `copy_file_range`, `ioctl` and `bmap` (ENOSYS: the kernel then does without or does it
 //! itself).
 
@@ -20,6 +20,7 @@ use fuser::{
 
 use super::answer::{self, or_answer};
 use super::listing::{self, Place};
+use super::times::Operation;
 use super::view;
 use super::write_at::WriteAt;
 use crate::errno::Errno;
@@ -38,14 +39,14 @@ impl Filesystem for Adapter {
         let looked_for = (self.ino(parent), name);
         let reply = answer::looked(self.view, &self.gate, looked_for, reply);
         let _inside = self.gate.enter();
-        self.ask("lookup", reply, |tree| {
+        self.ask(Operation::Lookup, reply, |tree| {
             tree.lookup(&self.caller(request), self.ino(parent), name)
         });
     }
 
     fn forget(&self, _: &Request, number: INodeNo, lookups: u64) {
         self.gate.forget(self.ino(number), lookups);
-        self.hand("forget", |tree| tree.forget(self.ino(number), lookups));
+        self.tell(Operation::Forget, |tree| tree.forget(self.ino(number), lookups));
     }
 
     fn getattr(
@@ -57,7 +58,7 @@ impl Filesystem for Adapter {
     ) {
         let reply = answer::attr(self.view, &self.gate, reply);
         let _inside = self.gate.enter();
-        self.ask("getattr", reply, |tree| {
+        self.ask(Operation::Getattr, reply, |tree| {
             tree.getattr(&self.caller(request), self.ino(number), fh.map(handle))
         });
     }
@@ -69,7 +70,7 @@ impl Filesystem for Adapter {
         if !mask.contains(AccessFlags::X_OK) {
             return reply.send(Ok(()));
         }
-        self.ask("access", reply, |tree| {
+        self.ask(Operation::Access, reply, |tree| {
             let entry = tree.getattr(&self.caller(request), self.ino(number), None)?;
             self.view.may_run(&entry.attr).then_some(()).ok_or(Errno::EACCES)
         });
@@ -102,14 +103,16 @@ impl Filesystem for Adapter {
             mtime: mtime.map(view::time_or_now),
         };
         let reply = answer::changed(self.view, &self.gate, reply);
-        self.hand("setattr", |tree| {
+        self.hand(Operation::Setattr, reply, |tree, reply| {
             tree.setattr(&self.caller(request), self.ino(number), fh.map(handle), set, reply);
         });
     }
 
     fn readlink(&self, request: &Request, number: INodeNo, reply: ReplyData) {
         let reply = answer::data(libc::PATH_MAX as usize, reply);
-        self.ask("readlink", reply, |tree| tree.readlink(&self.caller(request), self.ino(number)));
+        self.ask(Operation::Readlink, reply, |tree| {
+            tree.readlink(&self.caller(request), self.ino(number))
+        });
     }
 
     fn mknod(
@@ -124,7 +127,7 @@ impl Filesystem for Adapter {
     ) {
         let reply = answer::entry(self.view, &self.gate, reply);
         let node = or_answer!(view::new_node(mode, rdev), reply);
-        self.hand("mknod", |tree| {
+        self.hand(Operation::Mknod, reply, |tree, reply| {
             tree.make(&self.caller(request), self.ino(parent), name, mode & 0o7777, node, reply);
         });
     }
@@ -139,7 +142,7 @@ impl Filesystem for Adapter {
         reply: ReplyEntry,
     ) {
         let reply = answer::entry(self.view, &self.gate, reply);
-        self.hand("mkdir", |tree| {
+        self.hand(Operation::Mkdir, reply, |tree, reply| {
             tree.make(
                 &self.caller(request),
                 self.ino(parent),
@@ -153,14 +156,16 @@ impl Filesystem for Adapter {
 
     fn unlink(&self, request: &Request, parent: INodeNo, name: &OsStr, reply: ReplyEmpty) {
         let reply = answer::empty(reply);
-        self.hand("unlink", |tree| {
+        self.hand(Operation::Unlink, reply, |tree, reply| {
             tree.unlink(&self.caller(request), self.ino(parent), name, reply)
         });
     }
 
     fn rmdir(&self, request: &Request, parent: INodeNo, name: &OsStr, reply: ReplyEmpty) {
         let reply = answer::empty(reply);
-        self.hand("rmdir", |tree| tree.rmdir(&self.caller(request), self.ino(parent), name, reply));
+        self.hand(Operation::Rmdir, reply, |tree, reply| {
+            tree.rmdir(&self.caller(request), self.ino(parent), name, reply)
+        });
     }
 
     fn symlink(
@@ -173,7 +178,7 @@ impl Filesystem for Adapter {
     ) {
         let reply = answer::entry(self.view, &self.gate, reply);
         let node = NewNode::Symlink(target.as_os_str().as_bytes().to_vec());
-        self.hand("symlink", |tree| {
+        self.hand(Operation::Symlink, reply, |tree, reply| {
             tree.make(&self.caller(request), self.ino(parent), name, 0o777, node, reply);
         });
     }
@@ -190,7 +195,7 @@ impl Filesystem for Adapter {
     ) {
         let reply = answer::empty(reply);
         let mode = or_answer!(view::rename_mode(flags), reply);
-        self.hand("rename", |tree| {
+        self.hand(Operation::Rename, reply, |tree, reply| {
             let (from, to) = ((self.ino(parent), name), (self.ino(new_parent), new_name));
             tree.rename(&self.caller(request), from, to, mode, reply);
         });
@@ -205,7 +210,7 @@ impl Filesystem for Adapter {
         reply: ReplyEntry,
     ) {
         let reply = answer::entry(self.view, &self.gate, reply);
-        self.hand("link", |tree| {
+        self.hand(Operation::Link, reply, |tree, reply| {
             tree.link(
                 &self.caller(request),
                 self.ino(number),
@@ -219,7 +224,9 @@ impl Filesystem for Adapter {
     fn open(&self, request: &Request, number: INodeNo, flags: fuser::OpenFlags, reply: ReplyOpen) {
         let flags = view::open_flags(flags.0);
         let reply = answer::opened(reply);
-        self.hand("open", |tree| tree.open(&self.caller(request), self.ino(number), flags, reply));
+        self.hand(Operation::Open, reply, |tree, reply| {
+            tree.open(&self.caller(request), self.ino(number), flags, reply)
+        });
     }
 
     fn read(
@@ -238,7 +245,7 @@ impl Filesystem for Adapter {
         // As they are now: the kernel sends what `fcntl` made of them, too.
         let nonblocking = flags.0 & libc::O_NONBLOCK != 0;
         let caller = Caller { files, nonblocking, ..self.caller(request) };
-        self.hand("read", |tree| {
+        self.hand(Operation::Read, reply, |tree, reply| {
             tree.read(&caller, self.ino(number), handle(fh), offset, size, reply);
         });
     }
@@ -261,7 +268,7 @@ impl Filesystem for Adapter {
         let files = lock_owner.map(|owner| owner.0);
         let caller = Caller { files, ..self.caller(request) };
         let at = WriteAt::of_request(offset, from, flags);
-        self.hand("write", |tree| {
+        self.hand(Operation::Write, reply, |tree, reply| {
             tree.write(&caller, self.ino(number), handle(fh), at, data, reply);
         });
     }
@@ -277,7 +284,9 @@ impl Filesystem for Adapter {
         let closed = (self.ino(number), handle(fh));
         let reply = self.unlocking(closed, lock_owner.0, answer::empty(reply));
         let caller = Caller { files: Some(lock_owner.0), ..self.caller(request) };
-        self.hand("flush", |tree| tree.flush(&caller, self.ino(number), handle(fh), reply));
+        self.hand(Operation::Flush, reply, |tree, reply| {
+            tree.flush(&caller, self.ino(number), handle(fh), reply)
+        });
     }
 
     fn release(
@@ -291,7 +300,7 @@ impl Filesystem for Adapter {
         reply: ReplyEmpty,
     ) {
         let reply = answer::empty(reply);
-        self.ask("release", reply, |tree| {
+        self.ask(Operation::Release, reply, |tree| {
             tree.release(self.ino(number), handle(fh));
             self.locks.released(self.ino(number), handle(fh));
             Ok(())
@@ -307,7 +316,7 @@ impl Filesystem for Adapter {
         reply: ReplyEmpty,
     ) {
         let reply = answer::empty(reply);
-        self.hand("fsync", |tree| {
+        self.hand(Operation::Fsync, reply, |tree, reply| {
             tree.fsync(&self.caller(request), self.ino(number), handle(fh), reply)
         });
     }
@@ -323,7 +332,7 @@ impl Filesystem for Adapter {
         reply: ReplyPoll,
     ) {
         let (reply, wake) = (answer::polled(reply), view::poll_wake(ph, flags));
-        self.ask("poll", reply, |tree| {
+        self.ask(Operation::Poll, reply, |tree| {
             tree.poll(&self.caller(request), self.ino(number), handle(fh), wake)
         });
     }
@@ -336,7 +345,9 @@ impl Filesystem for Adapter {
         reply: ReplyOpen,
     ) {
         let reply = answer::opened_directory(reply);
-        self.ask("opendir", reply, |tree| tree.opendir(&self.caller(request), self.ino(number)));
+        self.ask(Operation::Opendir, reply, |tree| {
+            tree.opendir(&self.caller(request), self.ino(number))
+        });
     }
 
     fn readdir(
@@ -349,7 +360,7 @@ impl Filesystem for Adapter {
     ) {
         let place = Place { ino: self.ino(number), handle: handle(fh), cookie: offset };
         let mut has_told = false;
-        let listed = self.hand("readdir", |tree| {
+        let listed = self.tell(Operation::Readdir, |tree| {
             let buffer = (&mut reply, &mut has_told);
             listing::plain(tree, &self.caller(request), &place, self.view, buffer)
         });
@@ -372,7 +383,7 @@ impl Filesystem for Adapter {
         self.listing_was_read(place.handle);
         let _inside = gate.enter();
         let (is_restless, mut has_told) = (gate.is_restless(place.ino), false);
-        let listed = self.hand("readdirplus", |tree| {
+        let listed = self.tell(Operation::Readdirplus, |tree| {
             let (caller, buffer) = (self.caller(request), (&mut reply, &mut has_told));
             listing::with_attributes(tree, &caller, &place, (view, gate), is_restless, buffer)
         });
@@ -393,7 +404,7 @@ impl Filesystem for Adapter {
     ) {
         let reply = answer::empty(reply);
         self.listing_was_read(handle(fh));
-        self.ask("releasedir", reply, |tree| {
+        self.ask(Operation::Releasedir, reply, |tree| {
             tree.releasedir(handle(fh));
             Ok(())
         });
@@ -408,13 +419,15 @@ impl Filesystem for Adapter {
         reply: ReplyEmpty,
     ) {
         let reply = answer::empty(reply);
-        self.hand("fsyncdir", |tree| tree.fsyncdir(&self.caller(request), self.ino(number), reply));
+        self.hand(Operation::Fsyncdir, reply, |tree, reply| {
+            tree.fsyncdir(&self.caller(request), self.ino(number), reply)
+        });
     }
 
     fn statfs(&self, request: &Request, number: INodeNo, reply: ReplyStatfs) {
         let reply = answer::sizes(reply);
         self.note(request);
-        self.ask("statfs", reply, |tree| tree.statfs(self.ino(number)));
+        self.ask(Operation::Statfs, reply, |tree| tree.statfs(self.ino(number)));
     }
 
     fn setxattr(
@@ -429,7 +442,7 @@ impl Filesystem for Adapter {
     ) {
         let reply = answer::empty(reply);
         let mode = or_answer!(view::xattr_mode(flags), reply);
-        self.hand("setxattr", |tree| {
+        self.hand(Operation::Setxattr, reply, |tree, reply| {
             tree.setxattr(&self.caller(request), self.ino(number), name, value, mode, reply);
         });
     }
@@ -443,14 +456,14 @@ impl Filesystem for Adapter {
         reply: ReplyXattr,
     ) {
         let reply = answer::xattr(size, reply);
-        self.ask("getxattr", reply, |tree| {
+        self.ask(Operation::Getxattr, reply, |tree| {
             tree.getxattr(&self.caller(request), self.ino(number), name)
         });
     }
 
     fn listxattr(&self, request: &Request, number: INodeNo, size: u32, reply: ReplyXattr) {
         let reply = answer::xattr(size, reply);
-        self.ask("listxattr", reply, |tree| {
+        self.ask(Operation::Listxattr, reply, |tree| {
             let names = tree.listxattr(&self.caller(request), self.ino(number))?;
             Ok(names.into_iter().flat_map(|name| name.into_iter().chain([0])).collect())
         });
@@ -458,7 +471,7 @@ impl Filesystem for Adapter {
 
     fn removexattr(&self, request: &Request, number: INodeNo, name: &OsStr, reply: ReplyEmpty) {
         let reply = answer::empty(reply);
-        self.hand("removexattr", |tree| {
+        self.hand(Operation::Removexattr, reply, |tree, reply| {
             tree.removexattr(&self.caller(request), self.ino(number), name, reply)
         });
     }
@@ -475,7 +488,7 @@ impl Filesystem for Adapter {
     ) {
         let flags = view::open_flags(flags);
         let reply = answer::created(self.view, &self.gate, reply);
-        self.hand("create", |tree| {
+        self.hand(Operation::Create, reply, |tree, reply| {
             tree.create(&self.caller(request), self.ino(parent), name, mode & 0o7777, flags, reply);
         });
     }
@@ -491,7 +504,7 @@ impl Filesystem for Adapter {
         reply: ReplyEmpty,
     ) {
         let reply = answer::empty(reply);
-        self.hand("fallocate", |tree| {
+        self.hand(Operation::Fallocate, reply, |tree, reply| {
             let (caller, range) = (self.caller(request), (offset, length));
             tree.fallocate(&caller, self.ino(number), handle(fh), range, mode, reply);
         });
@@ -508,7 +521,7 @@ impl Filesystem for Adapter {
     ) {
         let reply = answer::position(reply);
         let (seek, offset) = or_answer!(view::seek_hole(offset, whence), reply);
-        self.ask("lseek", reply, |tree| {
+        self.ask(Operation::Lseek, reply, |tree| {
             tree.seek(&self.caller(request), self.ino(number), handle(fh), offset, seek)
         });
     }
@@ -526,7 +539,10 @@ impl Filesystem for Adapter {
         reply: ReplyLock,
     ) {
         let (lock, unlock) = self.lock(request, (fh, owner), (start, end), (kind, pid));
-        answer::lock(self.locks.test(self.ino(number), &lock, unlock), reply);
+        let under = self.requests.begin(Operation::Getlk);
+        let found = self.locks.test(self.ino(number), &lock, unlock);
+        drop(under);
+        answer::lock(found, reply);
     }
 
     fn setlk(
@@ -545,6 +561,7 @@ impl Filesystem for Adapter {
         let (lock, unlock) = self.lock(request, (fh, owner), (start, end), (kind, pid));
         let (ino, thread) = (self.ino(number), self.caller(request).pid);
         let wanted = Wanted { ino, lock, unlock, wait, thread };
-        self.set_lock(wanted, answer::empty(reply));
+        let reply = answer::empty(reply).counted(self.requests.begin(Operation::Setlk));
+        self.set_lock(wanted, reply);
     }
 }

@@ -5,5 +5,6 @@ mod answer;
 mod listing;
 pub(super) mod poll;
 pub(super) mod reply;
+pub(super) mod times;
 pub(super) mod view;
 pub(super) mod write_at;

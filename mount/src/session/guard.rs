@@ -16,6 +16,7 @@ use crate::kernel::gate::Gate;
 use crate::kernel::line::Line;
 use crate::locks::{Kind, Lock, Locks, Owner, Wanted, family_of};
 use crate::requests::reply::Reply;
+use crate::requests::times::{Operation, Requests};
 use crate::requests::view::View;
 use crate::tree::{Caller, ELSEWHERE, Tree};
 
@@ -30,6 +31,7 @@ pub(crate) struct Adapter {
     pub(crate) gate: Arc<Gate>,
     line: Arc<Line>,
     pub(crate) locks: Arc<Locks>,
+    pub(crate) requests: Arc<Requests>,
 }
 
 /// The tree's handle that the kernel names.
@@ -46,8 +48,8 @@ impl Adapter {
         (gate, line): (Arc<Gate>, Arc<Line>),
         seen: Arc<LastSeen>,
     ) -> Adapter {
-        let locks = Arc::clone(tree.locks());
-        Adapter { tree, mount, other_numbers, seen, view, gate, line, locks }
+        let (locks, requests) = (Arc::clone(tree.locks()), tree.requests());
+        Adapter { tree, mount, other_numbers, seen, view, gate, line, locks, requests }
     }
 
     /// The tree's number of an inode that the kernel names.
@@ -145,23 +147,36 @@ impl Adapter {
     /// Asks the tree for something it answers at once.
     pub(crate) fn ask<T>(
         &self,
-        operation: &'static str,
+        operation: Operation,
         reply: Reply<T>,
         call: impl FnOnce(&dyn Tree) -> Result<T, Errno>,
     ) {
-        if let Some(result) = self.hand(operation, call) {
+        let reply = reply.counted(self.requests.begin(operation));
+        if let Some(result) = guarded(&*self.tree, self.mount, operation.name(), call) {
             reply.send(result);
         }
     }
 
-    /// Hands the tree something, together with the reply where it owes one. `None`: it panicked,
-    /// and what it held of the request was dropped, which answered EIO.
-    pub(crate) fn hand<R>(
+    /// Hands the tree something, together with the reply that it owes. If it panics, what it held of the
+    /// request is dropped, which answers EIO.
+    pub(crate) fn hand<T>(
         &self,
-        operation: &'static str,
+        operation: Operation,
+        reply: Reply<T>,
+        call: impl FnOnce(&dyn Tree, Reply<T>),
+    ) {
+        let reply = reply.counted(self.requests.begin(operation));
+        guarded(&*self.tree, self.mount, operation.name(), |tree| call(tree, reply));
+    }
+
+    /// Tells the tree something to which it owes no reply. `None`: it panicked.
+    pub(crate) fn tell<R>(
+        &self,
+        operation: Operation,
         call: impl FnOnce(&dyn Tree) -> R,
     ) -> Option<R> {
-        guarded(&*self.tree, self.mount, operation, call)
+        let _under = self.requests.begin(operation);
+        guarded(&*self.tree, self.mount, operation.name(), call)
     }
 }
 
