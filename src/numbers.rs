@@ -5,7 +5,7 @@
 
 use std::fmt;
 
-pub use workfs_mount::{Ino, ROOT};
+pub use workfs_mount::{Ino, Operation, ROOT, Requests, Times};
 
 macro_rules! counter {
     ($(#[$doc:meta])* $name:ident) => {

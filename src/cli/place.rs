@@ -43,6 +43,7 @@ pub fn in_tree(mut request: Request, here: &Here<'_>) -> Result<Request, Stop> {
         | Request::AgentAdd(_)
         | Request::AgentRemove(_)
         | Request::Status
+        | Request::Metrics
         | Request::Fsck
         | Request::Doctor
         | Request::Gc(_)

@@ -27,6 +27,9 @@ mod records;
 mod chores;
 mod lease;
 
+// What is told of all that.
+mod metrics;
+
 pub use actors::agents::{PutAgent, Registered, Registry, RemoveAgent};
 pub use actors::context::{Context, Origin, ledger_role};
 pub use actors::modes::{
@@ -42,7 +45,7 @@ pub use bulk::put::{Corrected, MayPut, Placed, Put, PutContent};
 pub use bulk::remove_tree::{PruneVersions, Pruned, Removal, RemoveTree, Witness};
 pub use change::command::{Command, Terms};
 pub use change::doors::{Doors, FaultPoint, kill_at};
-pub use change::effects::{Audience, Effect, Fate, Nobody, Silence};
+pub use change::effects::{Audience, Effect, Fate, Live, Nobody, Silence};
 pub use change::refuse::{About, Refuse, RefuseText};
 pub use change::stop::{Refused, Stop, absent, taken};
 pub use change::turn::Turn;
@@ -58,7 +61,6 @@ pub use claims::take::{
 pub use desk::bell::{Bell, Subscription};
 pub use desk::no_room::AskRoom;
 pub use desk::sync::Sync;
-pub use desk::tally::{Counts, Outcomes, Times};
 pub use desk::writer::{Engine, start};
 pub use lease::{Ends, Fence, Heartbeat, LeaseClock, LeaseNote, lease_of, told_of_return};
 pub use nodes::create::{Create, NewContent, OnDraft};

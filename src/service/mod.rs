@@ -58,7 +58,7 @@ pub use request::part::Part;
 pub use request::permitted::expect_way_to_part;
 pub use request::refused::expect_runner;
 pub use request::*;
-pub use status::{StateCount, StatusReport, WorkspaceStatus};
+pub use status::{MetricsReport, StateCount, StatusReport, WorkspaceStatus};
 pub use upkeep::anew::make_rows;
 pub use upkeep::backup::BackupReport;
 pub use upkeep::doctor::{DoctorReport, Finding, Health, doctor};
@@ -252,6 +252,7 @@ pub fn dispatch(service: &Service, caller: &Caller, request: Request, sink: Sink
         Request::AgentAdd(args) => agents::add(service, caller, &args).map(Report::Agents),
         Request::AgentRemove(args) => agents::remove(service, caller, &args).map(Report::Agents),
         Request::Status => status::status(service).map(Report::Status),
+        Request::Metrics => status::metrics(service).map(Report::Metrics),
         Request::Import(args) => import::import(service, caller, &args, sink).map(Report::Import),
         Request::Export(args) => {
             let config = service.engine.config();

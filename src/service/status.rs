@@ -1,7 +1,5 @@
 //! How much there is of what.
 
-use std::os::unix::fs::MetadataExt as _;
-
 use serde::{Deserialize, Serialize};
 
 use super::find::state_dirs;
@@ -11,8 +9,7 @@ use crate::kind::State;
 use crate::names::{Shown, ShownPath};
 use crate::numbers::G;
 use crate::service::reply::text::{seconds, size};
-use crate::store::sqlite::FILES;
-use crate::store::{Class, Read, beside};
+use crate::store::{Class, Read};
 use crate::units::counted;
 
 /// Records of one state.
@@ -141,15 +138,9 @@ pub(super) fn status(service: &Service) -> Result<StatusReport, Failure> {
             let line: serde_json::Value = serde_json::from_str(&row.line).ok()?;
             Some(seconds(line.get("at")?.as_str()?))
         });
-        // Not their lengths: what was given back of big files is holes. Nor all that they take: there is room ahead,
-        // for as long as somebody has the store, be it this command.
-        let taken = FILES.map(|end| {
-            let file = std::fs::metadata(beside(&service.store, end));
-            file.map_or(0, |file| file.len().min(file.blocks() * 512))
-        });
         Ok(StatusReport {
             store: service.store.to_string_lossy().into_owned(),
-            store_bytes: taken.iter().sum(),
+            store_bytes: service.engine.readers().figures().bytes,
             last_g: last.map_or(G(0), |row| row.g),
             last_at,
             leases,
@@ -158,6 +149,35 @@ pub(super) fn status(service: &Service) -> Result<StatusReport, Failure> {
             undone: service.engine.undone().told(),
         })
     })
+}
+
+/// See [`super::Request::Metrics`].
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct MetricsReport {
+    /// What `.workfs/metrics` says.
+    pub text: String,
+}
+
+impl MetricsReport {
+    /// The text.
+    #[must_use]
+    pub fn human(&self) -> String {
+        self.text.trim_end().to_owned()
+    }
+
+    /// How the process ends.
+    #[must_use]
+    pub fn exit(&self) -> Exit {
+        Exit::Done
+    }
+}
+
+/// What `.workfs/metrics` says, also where nothing is mounted.
+///
+/// # Errors
+/// A failure of the store.
+pub(super) fn metrics(service: &Service) -> Result<MetricsReport, Failure> {
+    service.read(|read| Ok(MetricsReport { text: service.engine.metrics(read)? }))
 }
 
 /// The records and drafts of each workspace, state by state.

@@ -30,8 +30,10 @@ pub use quotas::{Charged, Growth, ReadQuotas, TxnQuotas, stored_bytes};
 pub use ready::{Edge, OrderKey, ReadReady, Readiness, Sides, TxnReady, When};
 pub use rows::*;
 
+use std::sync::Arc;
+
 use crate::names::{FileName, RecordId, StateName, TreePath};
-use crate::numbers::{G, Ino, RecordKey, RefusalKey, WorkspaceKey};
+use crate::numbers::{G, Ino, RecordKey, RefusalKey, Times, WorkspaceKey};
 
 /// Result of a store operation.
 pub type Result<T> = std::result::Result<T, StoreError>;
@@ -262,6 +264,21 @@ pub trait Writer: Send {
     fn checkpoint(&mut self) -> Result<()>;
 }
 
+/// See [`Readers::figures`].
+#[derive(Clone, Debug)]
+pub struct Figures {
+    /// Bytes of its files, without holes and room that is taken ahead.
+    pub bytes: u64,
+    /// Those of its log, which are among them.
+    pub log_bytes: u64,
+    /// Connections that read it, whether somebody uses them or not.
+    pub readers: usize,
+    /// Those of them that somebody uses.
+    pub readers_used: usize,
+    /// How long flushes of the log took.
+    pub flushes: Arc<Times>,
+}
+
 /// Snapshots for readers, from any thread.
 pub trait Readers: Send + Sync {
     /// Runs `work` on one snapshot.
@@ -271,6 +288,8 @@ pub trait Readers: Send + Sync {
     fn read(&self, work: &mut dyn FnMut(&dyn Read) -> Result<()>) -> Result<()>;
     /// Where the store lies.
     fn path(&self) -> &std::path::Path;
+    /// How much there is of it, and what it does.
+    fn figures(&self) -> Figures;
     /// Closes most of what stays open for those who read next, for want of descriptors.
     fn close_idle(&self);
     /// Why nothing can be changed, where nothing can: what hinders writing the store.

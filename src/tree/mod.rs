@@ -26,7 +26,7 @@ use std::sync::Arc;
 
 use workfs_mount::{
     Caller, Detail, DirEntry, Entry, Errno, FsStat, Handle, Locks, NewNode, OpenFlags, Opened,
-    PollReady, PollWake, RenameMode, Reply, SeekHole, SetAttr, Tree, WriteAt, XattrMode,
+    PollReady, PollWake, RenameMode, Reply, Requests, SeekHole, SetAttr, Tree, WriteAt, XattrMode,
 };
 
 pub use callers::identity::Identity;
@@ -293,6 +293,10 @@ impl Tree for WorkTree {
 
     fn locks(&self) -> &Arc<Locks> {
         &self.hub.locks
+    }
+
+    fn requests(&self) -> Arc<Requests> {
+        Arc::clone(&self.hub.requests)
     }
 
     fn is_own_thread(&self, thread: u32) -> bool {

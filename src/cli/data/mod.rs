@@ -44,7 +44,7 @@ pub(super) use ask::{expect_more, patience};
 #[derive(Debug, Subcommand)]
 pub enum DataCommand {
     /// Counts and sizes, and what serves the store
-    Status,
+    Status(status::StatusArgs),
     /// Print a record: its text, state, owner, version and history
     Show(show::ShowArgs),
     /// List records and drafts
@@ -90,7 +90,7 @@ pub enum DataCommand {
 /// Runs one.
 pub fn run(command: &DataCommand, global: &Global, output: &Output) -> Result<Exit, Stop> {
     let (request, hint, missing) = match command {
-        DataCommand::Status => return status::run(global, output),
+        DataCommand::Status(args) => return status::run(args, global, output),
         DataCommand::Claim(args) => return claim::run(args, global, output),
         DataCommand::Log(args) => return log::run(args, global, output),
         DataCommand::Watch(args) => return watch::run(args, global, output),

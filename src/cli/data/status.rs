@@ -1,20 +1,32 @@
 //! `workfs status`.
 
+use clap::Args;
 use serde_json::json;
 
 use super::super::exit::Exit;
 use super::super::here::Here;
 use super::super::output::{Output, Stop};
 use super::super::{Global, store};
-use super::ask::{Missing, each_reply};
+use super::ask::{Missing, ask, each_reply};
 use crate::daemon::{StorePaths, is_dead, of_workfs};
 use crate::names::printable;
 use crate::service::{Reply, Request};
 
+/// Its arguments.
+#[derive(Debug, Args)]
+pub struct StatusArgs {
+    /// Print what `.workfs/metrics` says, in the text format of Prometheus
+    #[arg(long)]
+    metrics: bool,
+}
+
 /// Runs it.
-pub fn run(global: &Global, output: &Output) -> Result<Exit, Stop> {
+pub fn run(args: &StatusArgs, global: &Global, output: &Output) -> Result<Exit, Stop> {
     let paths = store::paths(global, &[])?;
     let here = Here::new(paths, output);
+    if args.metrics {
+        return ask(&here, Request::Metrics, Missing::Refuse);
+    }
     let served = here.daemon()?;
     let mut exit = Exit::Failed;
     each_reply(&here, Request::Status, Missing::Refuse, &mut |reply| match reply {

@@ -1,8 +1,10 @@
 //! What must happen outside after a commit: returned as data, performed by the audience.
 
+use std::sync::Arc;
+
 use crate::engine::{LeaseNote, Origin};
 use crate::names::{AgentName, FileName};
-use crate::numbers::{Attempt, Ino, RecordKey, UnixNanos, Version, WorkspaceKey};
+use crate::numbers::{Attempt, Ino, RecordKey, Requests, UnixNanos, Version, WorkspaceKey};
 use crate::store::NodeType;
 
 /// One consequence of a committed change: something a kernel may have cached is not true any more.
@@ -107,6 +109,17 @@ pub enum Fate {
     Replaced,
 }
 
+/// See [`Audience::live`].
+#[derive(Clone, Debug, Default)]
+pub struct Live {
+    /// How many mounts there are.
+    pub mounts: usize,
+    /// How many files and directories are open in them.
+    pub open: u64,
+    /// What their kernels have asked.
+    pub requests: Arc<Requests>,
+}
+
 /// Who performs effects: the mounts. Who waits for events hears the [`crate::engine::Bell`].
 pub trait Audience: Send + Sync {
     /// After a commit, before the caller is answered: what kernels know must be true when its call
@@ -119,6 +132,10 @@ pub trait Audience: Send + Sync {
     fn silence(&self, effects: &[(Origin, Effect)]) -> Box<dyn Silence>;
     /// After each commit: who watches is told soon, and paths that are not true any more go.
     fn note(&self, _: &[(Origin, Effect)]) {}
+    /// What the mounts do now, for whoever watches over them.
+    fn live(&self) -> Live {
+        Live::default()
+    }
     /// Whether an inode is open, or held by a kernel otherwise; if not, a nameless one is reclaimed.
     fn is_in_use(&self, ino: Ino) -> bool;
     /// Asks kernels to let go of nameless inodes that nobody there has. Another one than that of whoever took the

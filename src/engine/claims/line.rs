@@ -62,6 +62,11 @@ impl Line {
         self.state.lock().take(place).is_some()
     }
 
+    /// How many wait.
+    pub fn length(&self) -> usize {
+        self.state.lock().waiting.values().map(BTreeMap::len).sum()
+    }
+
     /// Hears of every record that becomes ready, by its workspace.
     #[must_use]
     pub fn watch(&self) -> Receiver<WorkspaceKey> {

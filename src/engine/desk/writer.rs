@@ -19,7 +19,7 @@ use super::announcer::{Announcer, Ears};
 use super::nameless::Nameless;
 use super::no_room::{NoRoom, no_room};
 use super::queue::{Look, Queue};
-use super::tally::{Counts, Tally};
+use super::tally::Tally;
 use crate::config::Config;
 use crate::engine::actors::agents::Registry;
 use crate::engine::change::queued::{Queued, lost, too_busy};
@@ -117,6 +117,8 @@ pub struct Engine {
     ends: Arc<Ends>,
     no_room: Arc<NoRoom>,
     tally: Arc<Tally>,
+    audience: Arc<dyn Audience>,
+    started: UnixNanos,
     /// What is refused, where nothing can be written.
     protection: Option<Refusal>,
 }
@@ -251,7 +253,8 @@ impl Engine {
         let (config, agents) = (Arc::clone(&desk.config), Arc::clone(&desk.agents));
         let (undone, let_go) = (Arc::clone(&desk.undone), Arc::clone(&desk.let_go));
         let (ends, no_room) = (desk.leases.ends(), Arc::clone(&desk.no_room));
-        let tally = Arc::clone(&desk.tally);
+        let (tally, audience) = (Arc::clone(&desk.tally), Arc::clone(&desk.audience));
+        let started = (doors.clock)();
         let protection = desk.writer.refuses().map(Refusal::from);
         let desk = Arc::new(Mutex::new(desk));
         let door = Arc::new(Door { queue: Arc::clone(&queue), desk: Some(Arc::clone(&desk)) });
@@ -273,6 +276,8 @@ impl Engine {
             ends,
             no_room,
             tally,
+            audience,
+            started,
             protection,
         };
         Ok((engine, handle))
@@ -396,14 +401,22 @@ impl Engine {
     }
 
     /// What was done since the process began.
-    #[must_use]
-    pub fn counts(&self) -> Counts {
-        self.tally.counts()
+    pub(in crate::engine) fn tally(&self) -> &Tally {
+        &self.tally
+    }
+
+    /// When this engine was started.
+    pub(in crate::engine) fn started(&self) -> UnixNanos {
+        self.started
+    }
+
+    /// Who hears of changes.
+    pub(in crate::engine) fn audience(&self) -> &dyn Audience {
+        &*self.audience
     }
 
     /// How many changes wait for their turn.
-    #[must_use]
-    pub fn queue_length(&self) -> usize {
+    pub(in crate::engine) fn queue_length(&self) -> usize {
         self.door.queue.length()
     }
 

@@ -10,8 +10,8 @@ use serde::{Deserialize, Serialize};
 
 use super::{
     AgentsReport, BackupReport, ClaimReport, DoctorReport, ExportReport, FsckReport, GcReport,
-    HeartbeatReport, ImportReport, ListReport, LogReport, MoveReport, ProjectReport, ReadyReport,
-    RestoreReport, RewindReport, ShowReport, StatusReport, WatchReport, WhyReport,
+    HeartbeatReport, ImportReport, ListReport, LogReport, MetricsReport, MoveReport, ProjectReport,
+    ReadyReport, RestoreReport, RewindReport, ShowReport, StatusReport, WatchReport, WhyReport,
 };
 use crate::names::Shown;
 use crate::refusal::{Grounds, Refusal, Rule, TextPlace};
@@ -294,6 +294,8 @@ reports! {
     Agents(AgentsReport),
     /// See [`StatusReport`].
     Status(StatusReport),
+    /// See [`MetricsReport`].
+    Metrics(MetricsReport),
     /// See [`ImportReport`].
     Import(ImportReport),
     /// See [`ExportReport`].

@@ -139,6 +139,8 @@ requests! {
     AgentRemove(args: AgentRemoveArgs) = "agent remove", Effect::Changes, Owner, Store, for args;
     /// Counts and sizes.
     Status = "status", Effect::Reads, Agents, Store;
+    /// What `.workfs/metrics` says.
+    Metrics = "status --metrics", Effect::Reads, Agents, Store;
     /// Takes a plain directory in.
     Import(args: ImportArgs) = "import", Effect::Changes, Runner, Tree, for args;
     /// Gives a plain directory back.

@@ -64,6 +64,13 @@ pub fn lock_path(path: &Path) -> PathBuf {
 /// lies beside it, itself.
 pub const FILES: [&str; 5] = ["-wal", "-shm", "-journal", EXTENTS, ""];
 
+/// The bytes of one of them; 0 where there is none. Not its length: what was given back of big files is holes. Nor
+/// all that it takes: there is room ahead, for as long as somebody has the store.
+pub(super) fn bytes_of(store: &Path, end: &str) -> u64 {
+    let file = std::fs::metadata(beside(store, end));
+    file.map_or(0, |file| file.len().min(file.blocks() * 512))
+}
+
 /// Removes a store's files. Only for whoever has the store's lock.
 ///
 /// # Errors

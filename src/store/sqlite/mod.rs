@@ -34,7 +34,7 @@ pub use reading::{ProtectedWriter, write_protection};
 pub use writer::SqliteWriter;
 
 use super::error::lacks_descriptors;
-use super::{Identity, Read, Readers, Result, StoreError, is_full};
+use super::{Figures, Identity, Read, Readers, Result, StoreError, is_full};
 use crate::limits::TOLD_EVERY;
 use crate::names::Shown;
 use crate::numbers::Ino;
@@ -379,6 +379,18 @@ impl Readers for Sqlite {
 
     fn path(&self) -> &Path {
         &self.path
+    }
+
+    fn figures(&self) -> Figures {
+        let log_bytes = lock::bytes_of(&self.path, "-wal");
+        let (readers, readers_used) = self.idle.counts();
+        Figures {
+            bytes: FILES.iter().map(|end| lock::bytes_of(&self.path, end)).sum(),
+            log_bytes,
+            readers,
+            readers_used,
+            flushes: Arc::clone(&self.extents.flush_times),
+        }
     }
 
     fn close_idle(&self) {

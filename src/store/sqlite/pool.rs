@@ -80,6 +80,13 @@ impl Pool {
         }
     }
 
+    /// How many there are, and how many of them somebody has.
+    pub fn counts(&self) -> (usize, usize) {
+        let idle = self.idle.lock().len();
+        let open = self.open.load(Ordering::Relaxed);
+        (open, open.saturating_sub(idle))
+    }
+
     fn reader(&self, connection: Conn) -> Reader {
         self.open.fetch_add(1, Ordering::Relaxed);
         Reader { connection, open: Arc::clone(&self.open) }

@@ -8,7 +8,6 @@ pub(super) mod events;
 pub(super) mod history;
 pub(super) mod hold;
 pub(super) mod listing;
-mod metrics;
 mod status;
 pub(super) mod why;
 

@@ -110,6 +110,11 @@ impl OpenCounts {
         self.0.lock().get(&ino).is_some_and(|(_, counts)| *counts)
     }
 
+    /// How many handles all have together.
+    pub fn sum(&self) -> u64 {
+        self.0.lock().values().map(|(count, _)| u64::from(*count)).sum()
+    }
+
     pub fn add(&self, ino: Ino) {
         self.0.lock().entry(ino).or_default().0 += 1;
     }
@@ -234,11 +239,6 @@ impl Handles {
             cleanups: Cleanups::default(),
             hub,
         }
-    }
-
-    /// How many there are.
-    pub fn count(&self) -> usize {
-        self.table.read().rows.len()
     }
 
     /// Holds `ino` open.

@@ -330,8 +330,7 @@ impl WorkTree {
             }
             Computed::Events => Open::Events,
             Computed::Metrics => {
-                let config = self.engine.config();
-                let text = self.read(|read| self.metrics(read, &config))?;
+                let text = self.read(|read| self.engine.metrics(read))?;
                 Open::Fixed(Text::of(text.into_bytes()))
             }
             Computed::Wait(dir) => {

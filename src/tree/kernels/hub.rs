@@ -10,7 +10,7 @@ use std::sync::Arc;
 
 use crossbeam_channel::{Receiver, bounded};
 use parking_lot::{Mutex, RwLock};
-use workfs_mount::{Invalidation, Locks, Mount, MountId, Reply};
+use workfs_mount::{Invalidation, Locks, Mount, MountId, Reply, Requests};
 
 use super::absent::Absent;
 use super::changed::Changed;
@@ -19,7 +19,7 @@ use super::old_pages::OldPages;
 use super::parted::Parted;
 use super::told::{At, Going, Stage};
 use super::touched::{Touch, Touched, Touches};
-use crate::engine::{self, Audience, Effect, Fate, IsWritten, Origin, Scopes};
+use crate::engine::{self, Audience, Effect, Fate, IsWritten, Live, Origin, Scopes};
 use crate::names::{AgentName, FileName};
 use crate::numbers::{Attempt, Ino, RecordKey};
 use crate::tree::callers::identity::Identity;
@@ -52,6 +52,7 @@ pub struct Hub {
     /// Those that somebody opened to read, and has not read yet.
     pub(in crate::tree) unread: Unread,
     pub(in crate::tree) locks: Arc<Locks>,
+    pub(in crate::tree) requests: Arc<Requests>,
     /// Which rules about plain files count where, as of what is committed.
     pub(in crate::tree) scopes: Scopes,
     pub(in crate::tree) holds: Holds,
@@ -135,11 +136,6 @@ impl Hub {
     }
 
     /// All mounts of this moment.
-    /// How many mounts there are.
-    pub(in crate::tree) fn count(&self) -> usize {
-        self.members.read().len()
-    }
-
     fn members(&self) -> Arc<Vec<Member>> {
         Arc::clone(&self.members.read())
     }
@@ -371,6 +367,11 @@ impl Audience for Hub {
         // Not before: a reader would use the mark up, and fill its pages from what is old.
         self.note_old_pages(effects);
         Box::new(silent)
+    }
+
+    fn live(&self) -> Live {
+        let (mounts, open) = (self.members().len(), self.open.sum());
+        Live { mounts, open, requests: Arc::clone(&self.requests) }
     }
 
     fn is_in_use(&self, ino: Ino) -> bool {

@@ -73,7 +73,7 @@ impl WorkTree {
     ) -> Result<Entry, StoreError> {
         let size = match computed {
             Computed::Events => events::size(read)?,
-            Computed::Metrics => self.metrics(read, &viewer.config)?.len() as u64,
+            Computed::Metrics => self.engine.metrics(read)?.len() as u64,
             Computed::Next(_) | Computed::Last(_) => {
                 self.link_target(read, computed)?.map_or(0, |target| target.as_bytes().len() as u64)
             }

@@ -6,7 +6,8 @@ use std::sync::Arc;
 use parking_lot::Mutex;
 use workfs_mount::{
     Attr, Caller, Detail, DirEntry, Entry, Errno, FsStat, Handle, Locks, NewNode, OpenFlags,
-    Opened, PollReady, PollWake, RenameMode, Reply, SeekHole, SetAttr, Tree, WriteAt, XattrMode,
+    Opened, PollReady, PollWake, RenameMode, Reply, Requests, SeekHole, SetAttr, Tree, WriteAt,
+    XattrMode,
 };
 
 use crate::engine::{NewContent, RemoveWhat, TxnNode};
@@ -192,6 +193,10 @@ impl Tree for TxnTree {
 
     fn locks(&self) -> &Arc<Locks> {
         self.below.locks()
+    }
+
+    fn requests(&self) -> Arc<Requests> {
+        self.below.requests()
     }
 
     fn is_own_thread(&self, thread: u32) -> bool {

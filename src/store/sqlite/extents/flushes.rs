@@ -6,6 +6,7 @@
 
 use std::io;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Instant;
 
 use rusqlite::Connection;
 
@@ -86,6 +87,7 @@ impl Extents {
     }
 
     fn flush_in_order(&self, flush_log: impl FnOnce() -> io::Result<()>) -> io::Result<()> {
+        let began = Instant::now();
         let nth = self.log_flushes.begun.fetch_add(1, Ordering::AcqRel) + 1;
         let flushed = self.flush().and_then(|()| {
             flush_log().inspect_err(|_| self.doubt_log())?;
@@ -99,6 +101,7 @@ impl Extents {
             flushed.end = flushed.end.max(self.written.end.load(Ordering::Relaxed));
         } else if !self.is_doubtful() {
             self.log_flushes.done.fetch_max(nth, Ordering::AcqRel);
+            self.flush_times.note(began.elapsed());
         }
         self.log_flushes.ended.fetch_add(1, Ordering::AcqRel);
         flushed

@@ -45,6 +45,7 @@ use super::lock::give_to_owner;
 use super::{cause, fail};
 use crate::limits::CHUNK_BYTES;
 use crate::names::Shown;
+use crate::numbers::Times;
 use crate::store::{Identity, Result, StoreError, beside, open_own};
 use flushes::{Doubts, LogFlushes, Written};
 
@@ -92,6 +93,8 @@ pub(super) struct Extents {
     /// What had been written when it was flushed last; locked meanwhile.
     flushed: Mutex<Written<u64>>,
     log_flushes: LogFlushes,
+    /// How long those took that were done.
+    pub flush_times: Arc<Times>,
     doubts: Doubts,
     /// Cloned by each snapshot, and what ends with the last clone.
     looks: Mutex<(Sender<()>, Receiver<()>)>,
@@ -150,6 +153,7 @@ impl Extents {
             },
             flushed: Mutex::new(Written { times: 0, end, begin: 0 }),
             log_flushes: LogFlushes::default(),
+            flush_times: Arc::default(),
             doubts: Doubts::default(),
             looks: Mutex::new(bounded(0)),
         };
