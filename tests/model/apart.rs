@@ -271,3 +271,24 @@ fn who_has_closed_a_file_is_told_no_size_of_what_it_read() {
     assert_eq!(ann.stat(INBOX).unwrap().size, longer.len() as u64);
     ann.release(reader);
 }
+
+// P2.4
+#[test]
+fn who_has_saved_and_closed_a_file_is_told_the_size_of_what_it_writes_next() {
+    let world = world();
+    let ann = known(&world);
+    ann.put(INBOX, Text::New.of("t1").as_bytes()).unwrap();
+    let write = Flags { write: true, truncate: true, ..Flags::default() };
+    let saved = ann.open(INBOX, write).unwrap();
+    ann.write(saved, 0, b"id: t1\nstatus: new\n").unwrap();
+    ann.flush(saved).unwrap();
+    // As above.
+    let longer = b"id: t1\nstatus: new\ntitle: a longer task than it was\n";
+    let writer = ann.open(INBOX, write).unwrap();
+    ann.write(writer, 0, longer).unwrap();
+    assert_eq!(ann.stat(INBOX).unwrap().size, longer.len() as u64);
+    ann.release(saved);
+    assert_eq!(ann.stat(INBOX).unwrap().size, longer.len() as u64);
+    ann.flush(writer).unwrap();
+    ann.release(writer);
+}

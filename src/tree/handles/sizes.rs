@@ -29,14 +29,23 @@ struct Own {
     size: u64,
     /// It was opened to be written, and was not closed since it was written last.
     writes: bool,
-    /// When who opened it only to read has closed it.
-    closed: Option<Instant>,
+    closed: Option<Closed>,
+}
+
+/// A handle of which a descriptor was closed.
+#[derive(Clone, Copy)]
+struct Closed {
+    at: Instant,
+    /// Its writing ended with that.
+    wrote: bool,
 }
 
 impl Own {
-    /// Whether it is only there since the kernel has not told yet that it is gone.
-    fn is_going(&self) -> bool {
-        self.closed.is_some_and(|closed| closed.elapsed() < RELEASED_WITHIN)
+    /// Whether it is only there since the kernel has not told yet that it is gone. Where its text was refused, whoever
+    /// has a copy of the descriptor may mend that: it has another size than what was `saved` last.
+    fn is_going(&self, saved: u64) -> bool {
+        let just_closed = self.closed.filter(|closed| closed.at.elapsed() < RELEASED_WITHIN);
+        just_closed.is_some_and(|closed| !closed.wrote || self.size == saved)
     }
 }
 
@@ -65,8 +74,8 @@ impl Sizes {
         let mut files = self.files.lock();
         let owns = files.get_mut(&(mount, ino)).into_iter().flatten();
         for own in owns.filter(|own| own.handle == handle.0) {
-            let only_read = !std::mem::replace(&mut own.writes, false);
-            own.closed = only_read.then(Instant::now);
+            let wrote = std::mem::replace(&mut own.writes, false);
+            own.closed = Some(Closed { at: Instant::now(), wrote });
         }
     }
 
@@ -114,7 +123,8 @@ impl WorkTree {
         let owns = self.handles.sizes.other_than(saved, caller.mount, attr.ino);
         let Some(owns) = owns else { return Entry { attr, ttl } };
         let by_handle = owns.iter().find(|own| Some(Handle(own.handle)) == handle);
-        if let Some(size) = by_handle.map(|own| own.size).or_else(|| self.of_process(caller, &owns))
+        if let Some(size) =
+            by_handle.map(|own| own.size).or_else(|| self.of_process(caller, (saved, &owns)))
         {
             attr.size = size;
         }
@@ -130,14 +140,14 @@ impl WorkTree {
 
     /// The size that a process goes by which has a file open. `fstat` does not say by which descriptor: to
     /// who has several texts of it the size is what its name gives.
-    fn of_process(&self, caller: &Caller, owns: &[Own]) -> Option<u64> {
+    fn of_process(&self, caller: &Caller, (saved, owns): (u64, &[Own])) -> Option<u64> {
         let process_of = |thread| self.seen.lineages.process_of(thread);
         let is_own = |own: &&Own| {
             let by = own.by;
             by == caller.pid || process_of(by).is_some_and(|by| process_of(caller.pid) == Some(by))
         };
         let mut sizes =
-            owns.iter().filter(|own| !own.is_going()).filter(is_own).map(|own| own.size);
+            owns.iter().filter(|own| !own.is_going(saved)).filter(is_own).map(|own| own.size);
         let first = sizes.next()?;
         sizes.all(|size| size == first).then_some(first)
     }
