@@ -1,9 +1,12 @@
 //! Circles of dependencies are refused when they are written.
 
+use std::fs;
+
 use workfs::engine::{Command, Placed, Save, Saved, Stop, Turn};
 use workfs::refusal::{Refusal, Rule};
 
 use crate::desk::Desk;
+use crate::harness::{Fixture, Task};
 
 // P9.4
 #[test]
@@ -134,4 +137,36 @@ fn what_was_taken_out_in_a_change_that_was_undone_counts() {
     let refusal = desk.save("a", "dependencies: [b]\n").unwrap_err();
     assert_eq!(refusal.reason, "`a` would wait for itself: `a` after `b` after `m` after `a`");
     desk.fsck_clean();
+}
+
+// P9.4
+#[test]
+fn an_edge_that_cannot_be_read_is_in_nobody_s_way_who_does_not_come_upon_it() {
+    let fixture = Fixture::new();
+    let chains = fixture.outside("chains");
+    fs::create_dir(&chains).unwrap();
+    let write = |task: &str, after: &str| {
+        let text = format!("id: {task}\ndependencies: [{after}]\n");
+        fs::write(chains.join(format!("{task}.yaml")), text).unwrap();
+    };
+    for chain in ["p", "q"] {
+        write(&format!("{chain}0"), "never");
+        (1..150).for_each(|nth| write(&format!("{chain}{nth}"), &format!("{chain}{}", nth - 1)));
+    }
+    write("far", "away");
+    fixture.workfs(&["import", "outside/chains", "work/inbox"]).success();
+    fixture.unmount_all();
+    let open = rusqlite::Connection::open(fixture.store()).unwrap();
+    let damaged = open.execute("UPDATE edges SET dependency = 'a/b' WHERE dependant = 'far'", []);
+    assert_eq!(damaged, Ok(1));
+    drop(open);
+    fixture.mount_all();
+    // So many are looked at that the order of all is wanted.
+    fixture.task("inbox", &Task::new("tie").with("dependencies: [p149]\nblocks: [q0]\n"));
+    let circle = "sed -i 's/never/q149/' work/inbox/p0.yaml && cat .workfs/why";
+    fixture.sh(circle).failure();
+    assert_eq!(
+        fixture.workfs(&["why", "work/inbox/p0.yaml"]).stdout.matches("wait for itself").count(),
+        1
+    );
 }

@@ -18,7 +18,7 @@ use parking_lot::Mutex;
 use crate::limits::{CIRCLE_LOOK_MAX, RANKED_MAX};
 use crate::names::RecordId;
 use crate::numbers::WorkspaceKey;
-use crate::store::{Edge, Read, Result, Sides};
+use crate::store::{Edge, Read, Result, Sides, StoreError};
 
 /// The orders of all workspaces in which one was needed.
 #[derive(Default)]
@@ -26,7 +26,8 @@ pub struct Ranks(Mutex<Known>);
 
 #[derive(Default)]
 struct Known {
-    /// `None`: too many wait in that workspace, or some, in a damaged store, for themselves.
+    /// `None`: too many wait in that workspace, or the store is damaged: some wait for themselves, or a row
+    /// cannot be read.
     orders: HashMap<WorkspaceKey, Option<Order>>,
     /// An edge went in this turn. If that is undone it comes back, and may contradict what was ranked since.
     has_lost: bool,
@@ -75,7 +76,11 @@ impl Ranks {
     pub(super) fn learn(&self, read: &dyn Read, workspace: WorkspaceKey) -> Result<()> {
         let mut known = self.0.lock();
         let others: usize = known.orders.values().flatten().map(|order| order.ranks.len()).sum();
-        let order = Order::of(read, workspace, RANKED_MAX.saturating_sub(others))?;
+        let order = match Order::of(read, workspace, RANKED_MAX.saturating_sub(others)) {
+            // A damaged row is in the way of who comes upon it, and of nobody else.
+            Err(StoreError::Impossible(_)) => None,
+            order => order?,
+        };
         known.orders.insert(workspace, order);
         Ok(())
     }
