@@ -77,8 +77,7 @@ pub use places::governed::{
     would_be_governed,
 };
 pub use places::past_names::{
-    Past, PastNames, names_below, past_at, past_record, path_of_past, record_version_name,
-    usual_extension, version_name,
+    Past, PastNames, past_at, past_record, path_of_past, record_version_name, usual_extension,
 };
 pub use places::quota::inodes_in;
 pub use places::scopes::{ScopeTicket, Scopes};

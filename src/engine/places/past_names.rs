@@ -5,11 +5,11 @@
 //! gets another name. Deliberately not here: what a version is of (`plain_files/files`), and how long it is
 //! kept (`plain_files/versions`).
 
-use std::collections::BTreeMap;
+use std::collections::BTreeSet;
 
 use crate::config::Config;
 use crate::names::{FileName, RecordId, TreePath};
-use crate::numbers::{G, RecordKey};
+use crate::numbers::{G, RecordKey, WorkspaceKey};
 use crate::store::{History, Read, Record, StoreError};
 
 /// What has a past, or may have one, at a path.
@@ -21,39 +21,91 @@ pub enum Past {
     Path,
 }
 
-/// The names below a path at which something has a past.
-pub type PastNames = BTreeMap<FileName, Past>;
-
-/// The names below `path` at which something has a past that is kept, or may have.
-///
-/// # Errors
-/// A failure of the store.
-pub fn names_below(read: &dyn Read, path: &TreePath) -> Result<PastNames, StoreError> {
-    let depth = path.names().len();
-    let workspaces = read.workspaces()?;
-    let mut below = PastNames::new();
-    for row in workspaces.iter().filter(|row| row.path == *path) {
-        read.records(row.key, &mut |record| {
-            let name = FileName::new(record.id.as_str()).ok();
-            below.extend(name.map(|name| (name, Past::Record(record.key))));
-            true
-        })?;
-    }
-    read.histories(path, None, &mut |history| {
-        if history.versions > 0 {
-            below.extend(history.path.names().get(depth).map(|name| (name.clone(), Past::Path)));
-        }
-        true
-    })?;
-    for row in workspaces {
-        if row.path.names().starts_with(path.names()) {
-            below.extend(row.path.names().get(depth).map(|name| (name.clone(), Past::Path)));
-        }
-    }
-    Ok(below)
+/// The names below a path at which something has a past that is kept, or may have.
+#[derive(Default)]
+pub struct PastNames {
+    /// Those at which files have one or workspaces lie, whether or not a record has one beside them.
+    paths: BTreeSet<FileName>,
+    /// The workspace that lies there: its records have one, of which there may be millions.
+    workspace: Option<WorkspaceKey>,
 }
 
-/// What of these has a past at `path`: it is one of the [`names_below`] the directory above.
+impl PastNames {
+    /// What has a past below `path`.
+    ///
+    /// # Errors
+    /// A failure of the store.
+    pub fn below(read: &dyn Read, path: &TreePath) -> Result<PastNames, StoreError> {
+        let depth = path.names().len();
+        let mut below = PastNames::default();
+        read.histories(path, None, &mut |history| {
+            if history.versions > 0 {
+                below.paths.extend(history.path.names().get(depth).cloned());
+            }
+            true
+        })?;
+        for row in read.workspaces()? {
+            if row.path == *path {
+                below.workspace = Some(row.key);
+            } else if row.path.names().starts_with(path.names()) {
+                below.paths.extend(row.path.names().get(depth).cloned());
+            }
+        }
+        Ok(below)
+    }
+
+    /// Those of files and workspaces, in their order.
+    pub fn paths(&self) -> impl Iterator<Item = &FileName> {
+        self.paths.iter()
+    }
+
+    /// The records that have a past under other names than [`paths`](Self::paths); [`path_of_past`] has their names.
+    ///
+    /// # Errors
+    /// A failure of the store.
+    pub fn records(&self, read: &dyn Read) -> Result<Vec<RecordKey>, StoreError> {
+        let mut keys = Vec::new();
+        let Some(workspace) = self.workspace else { return Ok(keys) };
+        read.records(workspace, &mut |record| {
+            let name = FileName::new(record.id.as_str());
+            if name.is_ok_and(|name| !self.paths.contains(&name)) {
+                keys.push(record.key);
+            }
+            true
+        })?;
+        Ok(keys)
+    }
+
+    fn has(&self, read: &dyn Read, name: &FileName) -> Result<bool, StoreError> {
+        if self.paths.contains(name) {
+            return Ok(true);
+        }
+        let Some(workspace) = self.workspace else { return Ok(false) };
+        Ok(record_named(read, workspace, name)?.is_some())
+    }
+
+    /// The name of the file of a version beside these: with a `~` for each name that is one of them. None where no name
+    /// is short enough.
+    ///
+    /// # Errors
+    /// A failure of the store.
+    pub fn version_name(
+        &self,
+        read: &dyn Read,
+        usual: String,
+    ) -> Result<Option<FileName>, StoreError> {
+        let mut next = FileName::new(usual).ok();
+        while let Some(name) = next {
+            if !self.has(read, &name)? {
+                return Ok(Some(name));
+            }
+            next = FileName::new([name.as_bytes(), b"~"].concat()).ok();
+        }
+        Ok(None)
+    }
+}
+
+/// What of these has a past at `path`: it is one of the [`PastNames`] of the directory above.
 ///
 /// # Errors
 /// A failure of the store.
@@ -83,8 +135,16 @@ pub fn past_record(
 ) -> Result<Option<(TreePath, Record)>, StoreError> {
     let Some((above, name)) = path.split_last() else { return Ok(None) };
     let Some(row) = read.workspace_at(&above)? else { return Ok(None) };
+    Ok(record_named(read, row.key, name)?.map(|record| (above, record)))
+}
+
+fn record_named(
+    read: &dyn Read,
+    workspace: WorkspaceKey,
+    name: &FileName,
+) -> Result<Option<Record>, StoreError> {
     let Some(id) = name.as_str().and_then(|id| RecordId::new(id).ok()) else { return Ok(None) };
-    Ok(read.record_named(row.key, &id)?.map(|record| (above, record)))
+    read.record_named(workspace, &id)
 }
 
 /// Where the record with this key has its past; [`past_record`] of that is it.
@@ -109,15 +169,4 @@ pub fn record_version_name(config: &Config, workspace: &TreePath, g: G) -> Strin
 pub fn usual_extension(config: &Config, workspace: &TreePath) -> String {
     let binding = config.bind(workspace);
     binding.map_or_else(|| "yaml".to_owned(), |binding| binding.kind.usual_extension().to_owned())
-}
-
-/// The name of the file of a version beside directories of these names: with a `~` for each name that
-/// is one of theirs. None where no name is short enough.
-#[must_use]
-pub fn version_name(below: &PastNames, usual: String) -> Option<FileName> {
-    let mut name = FileName::new(usual).ok()?;
-    while below.contains_key(&name) {
-        name = FileName::new([name.as_bytes(), b"~"].concat()).ok()?;
-    }
-    Some(name)
 }

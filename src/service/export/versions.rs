@@ -9,7 +9,7 @@ use rustix::fs::{AtFlags, Mode, OFlags, mkdirat, openat, unlinkat};
 use rustix::io::Errno;
 
 use crate::config::Config;
-use crate::engine::{names_below, record_version_name, version_name};
+use crate::engine::{PastNames, record_version_name};
 use crate::names::{FileName, TreePath};
 use crate::numbers::{G, UnixNanos};
 use crate::store::{History, WorkspaceRow, earlier};
@@ -52,9 +52,9 @@ impl Export<'_, '_> {
             versions.push(version);
             true
         })?;
-        let below = names_below(self.read, &past.path)?;
+        let below = PastNames::below(self.read, &past.path)?;
         for version in versions {
-            let name = version_name(&below, version.g.to_string());
+            let name = below.version_name(self.read, version.g.to_string())?;
             let content = self.read.file_version(version.g)?.unwrap_or_default();
             self.version(&past.path, name, version.at, &content)?;
         }
@@ -81,10 +81,10 @@ impl Export<'_, '_> {
         last: G,
         usual: impl Fn(G) -> String,
     ) -> Io<()> {
-        let below = names_below(self.read, path)?;
+        let below = PastNames::below(self.read, path)?;
         let mut g = last;
         while let Some(row) = self.read.version(g)? {
-            let name = version_name(&below, usual(g));
+            let name = below.version_name(self.read, usual(g))?;
             self.version(path, name, row.at, &row.content)?;
             g = earlier(g, row.before_g)?;
         }

@@ -12,17 +12,14 @@ use std::time::Instant;
 use parking_lot::Mutex;
 
 use crate::config::Config;
-use crate::engine::{
-    Past, PastNames, names_below, past_at, past_record, path_of_past, record_version_name,
-    version_name,
-};
+use crate::engine::{Past, PastNames, past_at, past_record, path_of_past, record_version_name};
 use crate::limits::{PASTS_LOOKED_AT_MIN, PASTS_TOLD_WITHIN};
 use crate::names::{FileName, TreePath};
 use crate::numbers::{G, RecordKey, UnixNanos};
 use crate::store::{Read, Result, earlier};
 use crate::tree::Hub;
 
-use super::{Child, Computed};
+use super::{Child, Computed, Listing};
 
 /// `.workfs/history/`, or a directory below it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -163,7 +160,7 @@ pub(super) fn lookup(
     }
     // A version has another name than usual only where that is the name of a directory.
     let usual = !name.as_bytes().ends_with(b"~");
-    let below = if usual { PastNames::new() } else { names_below(read, &path)? };
+    let below = if usual { PastNames::default() } else { PastNames::below(read, &path)? };
     Ok(version_named(read, config, (&path, name), &below)?.map(Computed::Past))
 }
 
@@ -177,33 +174,33 @@ fn version_named(
 ) -> Result<Option<G>> {
     let digits = name.as_str().and_then(|name| name.split(|c: char| !c.is_ascii_digit()).next());
     let Some(g) = digits.and_then(|digits| digits.parse().ok()).map(G) else { return Ok(None) };
-    let is_its_name = |usual| version_name(below, usual).as_ref() == Some(name);
-    if is_its_name(g.to_string())
+    let is_its_name =
+        |usual| -> Result<bool> { Ok(below.version_name(read, usual)?.as_ref() == Some(name)) };
+    if is_its_name(g.to_string())?
         && let Some(history) = read.history(path)?
     {
         let is_one = read.file_version_of(g)?.is_some_and(|(of, _)| of == history.key);
         return Ok(is_one.then_some(g));
     }
     let Some((above, record)) = past_record(read, path)? else { return Ok(None) };
-    let is_one = is_its_name(record_version_name(config, &above, g))
+    let is_one = is_its_name(record_version_name(config, &above, g))?
         && read.version(g)?.is_some_and(|version| version.record == record.key);
     Ok(is_one.then_some(g))
 }
 
-/// The names of a directory of the past.
+/// What a directory of the past has.
 pub(super) fn list(
     read: &dyn Read,
     config: &Config,
     pasts: &Pasts,
     dir: PastDir,
-) -> Result<Vec<(FileName, Child)>> {
-    let Some(path) = pasts.path(read, dir)? else { return Ok(Vec::new()) };
-    let below = names_below(read, &path)?;
+) -> Result<Listing> {
+    let Some(path) = pasts.path(read, dir)? else { return Ok(Listing::default()) };
+    let below = PastNames::below(read, &path)?;
     let versions = versions(read, config, &path, &below)?;
-    let mut all = Vec::with_capacity(below.len() + versions.len());
-    all.extend(below.into_iter().filter_map(|(name, past)| Some((name, child(dir, past)?))));
-    all.extend(versions.into_iter().map(|(name, g)| (name, Child::Node(Computed::Past(g)))));
-    Ok(all)
+    let paths = below.paths().filter_map(|name| Some((name.clone(), child(dir, Past::Path)?)));
+    let versions = versions.into_iter().map(|(name, g)| (name, Child::Node(Computed::Past(g))));
+    Ok(Listing { named: paths.chain(versions).collect(), records: below.records(read)? })
 }
 
 /// The files of the versions that `path` has, beside the directories `below`: of the plain file there,
@@ -216,16 +213,20 @@ fn versions(
 ) -> Result<BTreeMap<FileName, G>> {
     let mut found = BTreeMap::new();
     if let Some(history) = read.history(path)? {
+        let mut gs = Vec::new();
         read.file_versions(history.key, &mut |version| {
-            let name = version_name(below, version.g.to_string());
-            found.extend(name.map(|name| (name, version.g)));
+            gs.push(version.g);
             true
         })?;
+        for g in gs {
+            let name = below.version_name(read, g.to_string())?;
+            found.extend(name.map(|name| (name, g)));
+        }
     }
     if let Some((above, record)) = past_record(read, path)? {
         let mut at = record.version_g;
         while let Some(row) = read.version(at)? {
-            let name = version_name(below, record_version_name(config, &above, at));
+            let name = below.version_name(read, record_version_name(config, &above, at))?;
             found.extend(name.map(|name| (name, at)));
             at = earlier(at, row.before_g)?;
         }

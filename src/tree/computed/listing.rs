@@ -6,22 +6,40 @@
 use parking_lot::Mutex;
 use workfs_mount::{Caller, DirEntry};
 
+use crate::engine::path_of_past;
 use crate::names::FileName;
 use crate::store::{Read, StoreError};
 use crate::tree::handles::pins::Charge;
 use crate::tree::nodes::cursor::FIRST_COOKIE;
 use crate::tree::{Answer, WorkTree};
 
-use crate::tree::computed::{self, Child, Computed, Viewer};
+use crate::tree::computed::history::PastDir;
+use crate::tree::computed::{self, Child, Computed, Listing, Viewer};
 
 /// The names of an open computed directory.
 #[derive(Default)]
 pub(in crate::tree) struct ComputedNames(Mutex<Option<Listed>>);
 
 struct Listed {
-    names: Vec<(FileName, Child)>,
-    /// They count for who lists.
+    listing: Listing,
+    /// What it has counts for who lists.
     _charge: Charge,
+}
+
+impl Listing {
+    fn len(&self) -> usize {
+        self.named.len() + self.records.len()
+    }
+
+    /// The name at a place and what it stands for; `None`: there is nothing any more.
+    fn at(&self, read: &dyn Read, nth: usize) -> Result<Option<(FileName, Child)>, StoreError> {
+        if let Some(named) = self.named.get(nth) {
+            return Ok(Some(named.clone()));
+        }
+        let key = self.records[nth - self.named.len()];
+        let name = path_of_past(read, key)?.and_then(|path| path.names().last().cloned());
+        Ok(name.map(|name| (name, Child::Node(Computed::History(PastDir::Record(key))))))
+    }
 }
 
 impl WorkTree {
@@ -38,14 +56,14 @@ impl WorkTree {
             *listed = None;
         }
         self.read(|read| {
-            if let Some(Listed { names, .. }) = &*listed {
-                return self.tell(read, &viewer, (names, cookie), emit);
+            if let Some(Listed { listing, .. }) = &*listed {
+                return self.tell(read, &viewer, (listing, cookie), emit);
             }
-            let names = computed::list(read, &viewer, &self.engine.config(), &self.pasts, dir)?;
-            self.tell(read, &viewer, (&names, cookie), emit)?;
+            let listing = computed::list(read, &viewer, &self.engine.config(), &self.pasts, dir)?;
+            self.tell(read, &viewer, (&listing, cookie), emit)?;
             // Who has too much open has it listed anew for each piece.
-            let charge = self.pins.names(caller.uid, names.len()).ok();
-            *listed = charge.map(|charge| Listed { names, _charge: charge });
+            let charge = self.pins.names(caller.uid, listing.len()).ok();
+            *listed = charge.map(|charge| Listed { listing, _charge: charge });
             Ok(())
         })
     }
@@ -55,13 +73,14 @@ impl WorkTree {
         &self,
         read: &dyn Read,
         viewer: &Viewer,
-        (names, cookie): (&[(FileName, Child)], u64),
+        (listing, cookie): (&Listing, u64),
         emit: &mut dyn FnMut(DirEntry) -> bool,
     ) -> Result<(), StoreError> {
         let told = cookie.saturating_sub(FIRST_COOKIE - 1);
-        let left = names.get(usize::try_from(told).unwrap_or(usize::MAX)..).unwrap_or_default();
-        for (cookie, (name, child)) in (FIRST_COOKIE + told..).zip(left) {
-            let computed = self.pasts.node(name, *child);
+        let told_of = usize::try_from(told).unwrap_or(usize::MAX);
+        for (cookie, nth) in (FIRST_COOKIE + told..).zip(told_of..listing.len()) {
+            let Some((name, child)) = listing.at(read, nth)? else { continue };
+            let computed = self.pasts.node(&name, child);
             let entry = self.computed_entry(read, viewer, computed)?;
             let (name, attr, ttl) = (name.as_bytes().to_vec(), entry.attr, entry.ttl);
             if !emit(DirEntry { name, attr, cookie, ttl }) {

@@ -382,14 +382,22 @@ pub(super) enum Child {
     },
 }
 
-/// The names of a computed directory.
+/// What a computed directory has.
+#[derive(Default)]
+pub(super) struct Listing {
+    named: Vec<(FileName, Child)>,
+    /// Behind those, the pasts of records, whose names are read when they are told.
+    records: Vec<RecordKey>,
+}
+
+/// Lists a computed directory.
 pub(super) fn list(
     read: &dyn Read,
     viewer: &Viewer,
     config: &Config,
     pasts: &Pasts,
     dir: Computed,
-) -> Result<Vec<(FileName, Child)>> {
+) -> Result<Listing> {
     let nodes = match dir {
         Computed::Control => {
             let named = viewer.control().iter().filter_map(|(name, computed)| {
@@ -421,7 +429,8 @@ pub(super) fn list(
         }
         _ => Vec::new(),
     };
-    Ok(nodes.into_iter().map(|(name, computed)| (name, Child::Node(computed))).collect())
+    let named = nodes.into_iter().map(|(name, computed)| (name, Child::Node(computed))).collect();
+    Ok(Listing { named, records: Vec::new() })
 }
 
 /// The files of all kinds: name and text.
