@@ -11,13 +11,13 @@ use std::sync::Arc;
 use super::super::Failure;
 use super::big::Big;
 use super::flow::Flow;
-use super::walk::{FoundDir, Inode, Meta, Xattrs, shared, xattrs};
+use super::walk::{FoundDir, Inode, Lies, Meta, Xattrs, xattrs};
 use super::{
     About, Correction, DraftReason, Import, ImportReport, Made, Unreadable, big, flow,
     is_of_the_store,
 };
 use crate::engine::{Placed, Put, PutContent, Text};
-use crate::names::FileName;
+use crate::names::{FileName, TreePath};
 use crate::numbers::Ino;
 use crate::refusal::{Refusal, Rule};
 use crate::service::reply::pace::Pace;
@@ -56,13 +56,13 @@ struct Taking<'t, 'p> {
 }
 
 impl Taking<'_, '_> {
-    fn unreadable(&mut self, about: &About, why: String) {
-        self.report.unreadable.push(Unreadable { path: (&about.path).into(), why });
+    fn unreadable(&mut self, path: &TreePath, why: String) {
+        self.report.unreadable.push(Unreadable { path: path.into(), why });
     }
 }
 
 /// A further name of a file.
-type Further<'f> = (&'f FoundDir, &'f FileName, &'f Meta);
+type Further<'f> = (&'f FoundDir, FileName);
 
 impl FilePlace {
     fn is_record_like(&self, name: &FileName) -> bool {
@@ -108,30 +108,52 @@ impl Import<'_> {
                 break;
             }
             let Some(place) = self.place(dir, made, taking.report)? else { continue };
-            let links = dir.links.iter().map(|(name, meta, target)| (name, meta, Some(target)));
-            let files = dir.files.iter().map(|(name, meta)| (name, meta, None));
-            for (name, meta, link) in files.chain(links) {
+            let names = match self.source.names(&place.from) {
+                Ok(names) => names,
+                Err(why) => {
+                    taking.unreadable(&dir.path, why);
+                    continue;
+                }
+            };
+            for name in names {
                 if !self.goes_on(taking) {
                     break;
                 }
                 taking.done += 1;
-                let about = About { path: dir.path.join(name.clone()), ..About::default() };
-                if let Some(target) = link {
-                    let content = PutContent::Symlink(target.clone());
-                    self.send(about, self.put(place.parent, name, meta, content), 0, taking);
-                    continue;
+                if !self.first_name(dir, &place, &name, taking) {
+                    further.push((dir, name));
                 }
-                // A record has one name.
-                let shared = meta.shared.filter(|_| !place.is_record_like(name));
-                if shared.is_some_and(|inode| !taking.outcome.met.insert(inode)) {
-                    further.push((dir, name, meta));
-                    continue;
-                }
-                let about = About { shared, misnamed: place.misnamed(name), ..about };
-                self.file((&place, name, meta), about, taking);
             }
         }
         Ok(further)
+    }
+
+    /// Takes what lies at a name, unless it was met under another one: then false.
+    fn first_name(
+        &self,
+        dir: &FoundDir,
+        place: &FilePlace,
+        name: &FileName,
+        taking: &mut Taking<'_, '_>,
+    ) -> bool {
+        let about = About { path: dir.path.join(name.clone()), ..About::default() };
+        match self.source.look(&place.from, name) {
+            Ok(Lies::File(meta)) => {
+                // A record has one name.
+                let shared = meta.shared.filter(|_| !place.is_record_like(name));
+                if shared.is_some_and(|inode| !taking.outcome.met.insert(inode)) {
+                    return false;
+                }
+                let about = About { shared, misnamed: place.misnamed(name), ..about };
+                self.file((place, name, &meta), about, taking);
+            }
+            Ok(Lies::Link(meta, target)) => {
+                let put = self.put(place.parent, name, &meta, PutContent::Symlink(target));
+                self.send(about, put, 0, taking);
+            }
+            Err(why) => taking.unreadable(&about.path, why),
+        }
+        true
     }
 
     /// Gives files that were taken their further names.
@@ -141,23 +163,33 @@ impl Import<'_> {
         made: &Made,
         taking: &mut Taking<'_, '_>,
     ) -> Result<(), Failure> {
-        for (dir, name, meta) in further {
+        for (dir, name) in further {
             if !self.goes_on(taking) {
                 break;
             }
             let Some(place) = self.place(dir, made, taking.report)? else { continue };
             let about = About { path: dir.path.join(name.clone()), ..About::default() };
-            // Unless the name has another file by now.
-            let inode = shared(&place.from, name).filter(|inode| meta.shared == Some(*inode));
-            let first = inode.and_then(|inode| taking.outcome.first.get(&inode).copied());
-            let there = self.service.read(|read| Ok(read.lookup(place.parent, name)?))?;
+            // The name may have another file by now.
+            let meta = match self.source.look(&place.from, &name) {
+                Ok(Lies::File(meta)) => meta,
+                Ok(Lies::Link(..)) => {
+                    taking.unreadable(&about.path, "it became a link meanwhile".to_owned());
+                    continue;
+                }
+                Err(why) => {
+                    taking.unreadable(&about.path, why);
+                    continue;
+                }
+            };
+            let first = meta.shared.and_then(|inode| taking.outcome.first.get(&inode).copied());
+            let there = self.service.read(|read| Ok(read.lookup(place.parent, &name)?))?;
             match first.filter(|first| there.is_none_or(|there| there.ino == *first)) {
                 Some(first) => {
-                    let put = self.put(place.parent, name, meta, PutContent::Name(first));
+                    let put = self.put(place.parent, &name, &meta, PutContent::Name(first));
                     self.send(about, put, 0, taking);
                 }
                 // The first was not taken, or something else is here already.
-                None => self.file((&place, name, meta), about, taking),
+                None => self.file((&place, &name, &meta), about, taking),
             }
         }
         Ok(())
@@ -221,13 +253,13 @@ impl Import<'_> {
                     Ok((placed, xattrs)) => (About { xattrs, ..about }, Ok(placed)),
                     Err(big::Why::Refused(refusal)) => (about, Err(refusal)),
                     Err(big::Why::Interrupted) => return,
-                    Err(big::Why::Unreadable(why)) => return taking.unreadable(&about, why),
+                    Err(big::Why::Unreadable(why)) => return taking.unreadable(&about.path, why),
                 };
                 return self.answered((about, placed), taking.report, &mut taking.outcome);
             }
             Err(Kept::Unreadable(why)) => why,
         };
-        taking.unreadable(&about, why);
+        taking.unreadable(&about.path, why);
     }
 
     /// A file's content, parsed here where it will be a record: the writer must not wait for it.

@@ -56,11 +56,11 @@ pub(super) fn import(
         ..ImportReport::default()
     };
     let mut pace = Pace::new(sink);
-    let found = source.walk(&mut pace, &mut |one| report.unreadable.push(one));
+    let (found, files) = source.walk(&mut pace, &mut |one| report.unreadable.push(one));
     if let Some(failure) = source.lacking() {
         return Err(failure.clone());
     }
-    report.files = found.iter().map(|dir| (dir.files.len() + dir.links.len()) as u64).sum();
+    report.files = files;
     let import = Import { service, caller, to, source };
     let target = import.target()?;
     // What was taken before is there, and stays: whoever hears of the failure hears of that, too.

@@ -64,16 +64,19 @@ impl Meta {
     }
 }
 
-/// A directory and what lies in it, but for its directories.
+/// A directory that was found.
 pub(super) struct FoundDir {
     /// Its path from the imported directory.
     pub path: TreePath,
     pub meta: Meta,
     pub xattrs: Xattrs,
-    /// Regular files.
-    pub files: Vec<(FileName, Meta)>,
-    /// Symbolic links and their targets.
-    pub links: Vec<(FileName, Meta, Vec<u8>)>,
+}
+
+/// What lies at a name, and can be taken in.
+pub(super) enum Lies {
+    File(Meta),
+    /// A symbolic link and its target.
+    Link(Meta, Vec<u8>),
 }
 
 /// A directory that is to be imported.
@@ -112,32 +115,37 @@ impl Source {
         error.to_string()
     }
 
-    /// Everything in it, each directory before what lies below it, in the order of names; less, once nobody waits
-    /// for it any more.
+    /// Every directory in it, each before those below it, in the order of names, and how many other things there are;
+    /// fewer, once nobody waits for it any more. Those are not kept, since there may be millions.
     pub fn walk(
         &self,
         pace: &mut Pace<'_>,
         unreadable: &mut dyn FnMut(Unreadable),
-    ) -> Vec<FoundDir> {
-        let mut count = 0;
-        let mut met = || {
-            count += 1;
-            pace.goes_on(count, 0, "names")
-        };
-        let mut found = Vec::new();
+    ) -> (Vec<FoundDir>, u64) {
+        let (mut found, mut others, mut met) = (Vec::new(), 0, 0);
         let mut stack = vec![TreePath::root()];
         while self.lacking.get().is_none()
             && let Some(path) = stack.pop()
         {
-            match self.list(&path, &mut met, unreadable) {
-                Ok((dir, below)) => {
+            let mut below = Vec::new();
+            let listed = self.list(&path, &mut |name, file_type| {
+                met += 1;
+                match file_type {
+                    FileType::Directory => below.push(name),
+                    _ => others += 1,
+                }
+                pace.goes_on(met, 0, "names")
+            });
+            match listed {
+                Ok(dir) => {
                     found.push(dir);
+                    below.sort_unstable();
                     stack.extend(below.into_iter().rev().map(|name| path.join(name)));
                 }
                 Err(why) => unreadable(Unreadable { path: (&path).into(), why }),
             }
         }
-        found
+        (found, others)
     }
 
     /// Opens a directory in it by its path, a component at a time.
@@ -159,58 +167,66 @@ impl Source {
     fn list(
         &self,
         path: &TreePath,
-        met: &mut dyn FnMut() -> bool,
-        unreadable: &mut dyn FnMut(Unreadable),
-    ) -> Result<(FoundDir, Vec<FileName>), String> {
-        let text = |errno: Errno| errno.to_string();
+        visit: &mut dyn FnMut(FileName, FileType) -> bool,
+    ) -> Result<FoundDir, String> {
         let fd = self.dir(path)?;
-        let stat = rustix::fs::fstat(&fd).map_err(text)?;
+        let stat = rustix::fs::fstat(&fd).map_err(|errno| errno.to_string())?;
         if stat.st_dev != self.device {
             return Err("another file system is mounted here: import it by itself".to_owned());
         }
-        let mut dir = FoundDir {
-            path: path.clone(),
-            meta: Meta::of(&stat),
-            xattrs: xattrs(&fd)?,
-            files: vec![],
-            links: vec![],
-        };
-        let mut names = Vec::new();
-        let entries = Dir::read_from(&fd);
-        for entry in entries.map_err(|errno| self.why(errno))? {
+        self.entries(&fd, visit)?;
+        Ok(FoundDir { path: path.clone(), meta: Meta::of(&stat), xattrs: xattrs(&fd)? })
+    }
+
+    /// Visits what a directory has, until that says that it is enough.
+    fn entries(
+        &self,
+        dir: &OwnedFd,
+        visit: &mut dyn FnMut(FileName, FileType) -> bool,
+    ) -> Result<(), String> {
+        for entry in Dir::read_from(dir).map_err(|errno| self.why(errno))? {
+            let entry = entry.map_err(|errno| errno.to_string())?;
             // `.` and `..` are no file names; the kernel gives no others that are none.
-            if let Ok(name) = FileName::new(entry.map_err(text)?.file_name().to_bytes()) {
-                names.push(name);
-            }
-        }
-        names.sort_unstable();
-        let mut below = Vec::new();
-        for name in names {
-            if !met() {
+            let Ok(name) = FileName::new(entry.file_name().to_bytes()) else { continue };
+            let file_type = match entry.file_type() {
+                // Not every file system says it here. What cannot be looked at is told of when it is taken.
+                FileType::Unknown => statat(dir, name.as_bytes(), AtFlags::SYMLINK_NOFOLLOW)
+                    .map_or(FileType::Unknown, |stat| FileType::from_raw_mode(stat.st_mode)),
+                said => said,
+            };
+            if !visit(name, file_type) {
                 break;
             }
-            let mut skip = |why: String| {
-                unreadable(Unreadable { path: (&path.join(name.clone())).into(), why });
-            };
-            let stat = match statat(&fd, name.as_bytes(), AtFlags::SYMLINK_NOFOLLOW) {
-                Ok(stat) => stat,
-                Err(errno) => {
-                    skip(errno.to_string());
-                    continue;
-                }
-            };
-            let meta = Meta::of(&stat);
-            match FileType::from_raw_mode(stat.st_mode) {
-                FileType::Directory => below.push(name),
-                FileType::RegularFile => dir.files.push((name, meta)),
-                FileType::Symlink => match readlinkat(&fd, name.as_bytes(), Vec::new()) {
-                    Ok(target) => dir.links.push((name, meta, target.into_bytes())),
-                    Err(errno) => skip(errno.to_string()),
-                },
-                _ => skip("a pipe, socket or device: only files, directories and links".into()),
-            }
         }
-        Ok((dir, below))
+        Ok(())
+    }
+
+    /// The names of what lies in a directory but for its directories, in their order.
+    pub fn names(&self, dir: &OwnedFd) -> Result<Vec<FileName>, String> {
+        let mut names = Vec::new();
+        self.entries(dir, &mut |name, file_type| {
+            if file_type != FileType::Directory {
+                names.push(name);
+            }
+            true
+        })?;
+        names.sort_unstable();
+        Ok(names)
+    }
+
+    /// What lies at a name of a directory.
+    pub fn look(&self, dir: &OwnedFd, name: &FileName) -> Result<Lies, String> {
+        let text = |errno: Errno| errno.to_string();
+        let stat = statat(dir, name.as_bytes(), AtFlags::SYMLINK_NOFOLLOW).map_err(text)?;
+        match FileType::from_raw_mode(stat.st_mode) {
+            FileType::RegularFile => Ok(Lies::File(Meta::of(&stat))),
+            FileType::Symlink => {
+                let target = readlinkat(dir, name.as_bytes(), Vec::new()).map_err(text)?;
+                Ok(Lies::Link(Meta::of(&stat), target.into_bytes()))
+            }
+            FileType::Directory => Err("it became a directory meanwhile".to_owned()),
+            _ => Err("a pipe, socket or device: only files, directories and links".to_owned()),
+        }
     }
 
     /// Opens a regular file of the directory `dir`, but none of those of the store itself: a process that closes any
@@ -230,13 +246,7 @@ impl Source {
     }
 }
 
-/// Which file has a name in the directory `dir` now, if that may have several.
-pub(super) fn shared(dir: &OwnedFd, name: &FileName) -> Option<Inode> {
-    let stat = statat(dir, name.as_bytes(), AtFlags::SYMLINK_NOFOLLOW).ok()?;
-    Meta::of(&stat).shared
-}
-
-/// The same where `/proc` is not there, or another name space's.
+/// [`Source::file`] where `/proc` is not there, or another name space's.
 fn by_name(dir: &OwnedFd, name: &FileName, store: &Path) -> Result<File, String> {
     let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
     let opened = openat(dir, name.as_bytes(), flags, Mode::empty());
