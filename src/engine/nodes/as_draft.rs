@@ -2,7 +2,6 @@
 
 use super::rename::Rename;
 use crate::engine::records::draft::keep_text;
-use crate::engine::records::made::Made;
 use crate::engine::{Home, Stop, Text, Turn};
 use crate::limits::CHUNK_INDEX_MAX;
 use crate::refusal::Refusal;
@@ -18,7 +17,7 @@ impl Rename {
         home: &Home,
         text: &Text,
         refusal: &Refusal,
-    ) -> Result<Option<Made>, Stop> {
+    ) -> Result<(), Stop> {
         let before = source.clone();
         if source.class == Class::Plain {
             turn.txn.delete_chunks(source.ino, 0, CHUNK_INDEX_MAX)?;
@@ -34,6 +33,6 @@ impl Rename {
         if before.class == Class::Plain {
             turn.file_left(self.parent, &self.name, source.ino, &home.file_path())?;
         }
-        Ok(None)
+        Ok(())
     }
 }

@@ -4,7 +4,6 @@ use super::filling::require_not_filling;
 use super::remove::require_idle;
 use super::rename::{Rename, require_not_below};
 use crate::engine::places::governed::path_of;
-use crate::engine::records::made::Made;
 use crate::engine::{Effect, Fate, Slot, Stop, Turn};
 use crate::ledger::Via;
 use crate::names::FileName;
@@ -14,12 +13,7 @@ use crate::store::{Class, Node, NodeType};
 
 impl Rename {
     /// Swaps two ordinary nodes. A record's name stays with its record.
-    pub(super) fn exchange(
-        self,
-        turn: &mut Turn<'_>,
-        a: Node,
-        b: Node,
-    ) -> Result<Option<Made>, Stop> {
+    pub(super) fn exchange(self, turn: &mut Turn<'_>, a: Node, b: Node) -> Result<(), Stop> {
         let (old, new) = ((self.parent, &self.name), (self.new_parent, &self.new_name));
         require_exchangeable(turn, &a, old, new)?;
         require_exchangeable(turn, &b, new, old)?;
@@ -62,7 +56,7 @@ impl Rename {
             let to = turn.directory(self.new_parent)?;
             turn.touch_dir(to, -shift)?;
         }
-        Ok(None)
+        Ok(())
     }
 }
 

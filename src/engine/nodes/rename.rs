@@ -100,7 +100,9 @@ impl Command for Rename {
         }
         match (self.mode, target) {
             (RenameMode::Exchange, None) => Err(stop::absent(&self.new_name).into()),
-            (RenameMode::Exchange, Some(target)) => self.exchange(turn, source, target),
+            (RenameMode::Exchange, Some(target)) => {
+                self.exchange(turn, source, target).map(|()| None)
+            }
             (_, target) => match source.class {
                 Class::Record => self.record(turn, source, target),
                 Class::Draft => self.draft(turn, source, target),
@@ -145,7 +147,7 @@ impl Rename {
                 let refusal = Refusal::new(Rule::Draft, reason, "replace a record by a file only");
                 Err(Stop::kept(refusal, home.file_path()))
             }
-            _ => self.move_name(turn, source, target),
+            _ => self.move_name(turn, source, target).map(|()| None),
         }
     }
 
@@ -186,7 +188,8 @@ impl Rename {
                 match admit(turn, home, &mut source, (&self.sight, &text), EventName::CREATED) {
                     Ok(made) => made,
                     Err(Stop::Refused(why)) if turn.takes_as_draft(home, &why.refusal)? => {
-                        return self.take_as_draft(turn, source, target, home, &text, &why.refusal);
+                        self.take_as_draft(turn, source, target, home, &text, &why.refusal)?;
+                        return Ok(None);
                     }
                     Err(stop) => return Err(tell_of_backup(turn, home, &before, stop)),
                 }
@@ -233,8 +236,10 @@ impl Rename {
         let record = turn.txn.record_at(source.ino)?.ok_or_else(gone)?;
         let lies = home_of(turn, &record)?;
         match turn.slot(self.new_parent, &self.new_name)? {
-            Slot::Record(home) => self.change_state(turn, source, target, record, &lies, &home),
-            Slot::Plain => self.take_out(turn, source, target, record, &lies),
+            Slot::Record(home) => {
+                self.change_state(turn, source, target, record, &lies, &home).map(Some)
+            }
+            Slot::Plain => self.take_out(turn, source, target, record, &lies).map(|()| None),
         }
     }
 
@@ -246,7 +251,7 @@ impl Rename {
         record: Record,
         lies: &Home,
         home: &Home,
-    ) -> Result<Option<Made>, Stop> {
+    ) -> Result<Made, Stop> {
         let refuse = |refusal| Stop::kept(refusal, lies.file_path());
         lies.require_same_workspace(home).map_err(refuse)?;
         if lies.id != home.id {
@@ -269,7 +274,7 @@ impl Rename {
             turn.transition(record, home, &mut source, Moving::Own, None)?
         };
         turn.relink(self.from(), self.to(), &source, None)?;
-        Ok(Some(Made { moved: Some(before), ..Made::of(&moved) }))
+        Ok(Made { moved: Some(before), ..Made::of(&moved) })
     }
 
     /// To a name that is no record's: a backup beside it, or out of the workspace's care.
@@ -280,7 +285,7 @@ impl Rename {
         target: Option<Node>,
         record: Record,
         lies: &Home,
-    ) -> Result<Option<Made>, Stop> {
+    ) -> Result<(), Stop> {
         turn.require_own(&record, lies)?;
         if self.parent != self.new_parent {
             turn.require_no_lane(lies, self.new_parent, &self.new_name)?;
@@ -316,7 +321,7 @@ impl Rename {
                 source.class = Class::Plain;
                 source.size = 0;
                 plain::put(turn, &mut source, 0, &text.bytes)?;
-                self.move_name(turn, source, target)
+                self.move_name(turn, source, target).map(|()| None)
             }
             Slot::Record(home) if self.parent == self.new_parent => {
                 let text = content_of(turn, &source, &self.name)?;
@@ -351,7 +356,7 @@ impl Rename {
         turn: &mut Turn<'_>,
         source: Node,
         target: Option<Node>,
-    ) -> Result<Option<Made>, Stop> {
+    ) -> Result<(), Stop> {
         let directory = source.node_type == NodeType::Directory;
         if directory {
             require_not_below(turn, source.ino, self.new_parent, &self.name)?;
@@ -382,8 +387,7 @@ impl Rename {
             turn.lose_backup(self.new_parent, target, None)?;
         }
         turn.relink(self.from(), self.to(), &source, target)?;
-        turn.file_moved(self.from(), self.to(), &source, Via::Rename)?;
-        Ok(None)
+        turn.file_moved(self.from(), self.to(), &source, Via::Rename)
     }
 }
 
