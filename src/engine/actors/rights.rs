@@ -239,11 +239,8 @@ impl Turn<'_> {
         name: &FileName,
     ) -> Result<(), Stop> {
         let Some(above) = governed(self.txn, self.config, parent)? else { return Ok(()) };
-        let mut relative = above.relative.clone();
-        relative.push(name.clone());
-        let is_state = |place| matches!(place, Place::State { .. });
         // Beside records, as in `done/`, it is an ordinary name.
-        if is_state(above.place.clone()) || !is_state(above.binding.kind.place(&relative)) {
+        if above.place.is_state() || !above.place_of(name).is_state() {
             return Ok(());
         }
         let lane = above.dir_path().join(name.clone());
@@ -264,11 +261,10 @@ impl Turn<'_> {
     ) -> Result<(), Stop> {
         let Some(above) = governed(self.txn, self.config, parent)? else { return Ok(()) };
         let (dir, kind) = (above.dir_path(), &above.binding.kind);
-        let mut relative = above.relative.clone();
-        relative.push(name.clone());
-        let is_lane = matches!(kind.place(&relative), Place::State { owner: Some(_), .. });
         // Beside records, as in `done/`, it is a record's name or an ordinary one.
-        if !is_lane || matches!(above.place, Place::State { .. }) || kind.record_id(name).is_none()
+        if !above.place_of(name).is_lane()
+            || above.place.is_state()
+            || kind.record_id(name).is_none()
         {
             return Ok(());
         }
@@ -308,9 +304,8 @@ impl Turn<'_> {
         let Some(above) = governed(self.txn, self.config, dir.parent)? else { return Ok(()) };
         let lane = path_of_dir(self.txn, parent)?;
         let Some((_, name)) = lane.split_last() else { return Ok(()) };
-        let mut relative = above.relative.clone();
-        relative.push(name.clone());
-        let Some(why) = above.binding.kind.misnamed_lane(&relative) else { return Ok(()) };
+        let misnamed = above.binding.kind.misnamed_lane(&above.relative_of(name));
+        let Some(why) = misnamed else { return Ok(()) };
         let reason = format!("`{lane}` is no agent's lane: {why}");
         let refusal = Refusal::new(Rule::Transition, reason, "give the directory an agent's name");
         Err(Stop::kept(refusal, lies.file_path()))
@@ -326,8 +321,7 @@ impl Turn<'_> {
     ) -> Result<(), Stop> {
         let Some(above) = governed(self.txn, self.config, parent)? else { return Ok(()) };
         let kind = &above.binding.kind;
-        let relative: Vec<FileName> = above.relative.iter().chain([name]).cloned().collect();
-        let place = kind.place(&relative);
+        let place = above.place_of(name);
         if node_type != NodeType::File
             && let Place::State { owner: Some(owner), .. } = &place
             && *owner != self.context.actor.name
@@ -339,7 +333,7 @@ impl Turn<'_> {
         if self.context.role == Role::Operator {
             return Ok(());
         }
-        let is_beside = node_type == NodeType::File && matches!(above.place, Place::State { .. });
+        let is_beside = node_type == NodeType::File && above.place.is_state();
         if is_beside && kind.record_id(name).is_some() {
             return Ok(());
         }

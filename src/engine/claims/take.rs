@@ -79,7 +79,7 @@ pub fn next_into(
     config: &Config,
     dir: Ino,
 ) -> Result<Option<(TreePath, String)>, StoreError> {
-    let Some(lane) = governed(read, config, dir)?.filter(Governed::is_lane) else {
+    let Some(lane) = governed(read, config, dir)?.filter(|here| here.place.is_lane()) else {
         return Ok(None);
     };
     let ready = lane.path.join(lane.binding.kind.order().dir.clone());

@@ -2,7 +2,7 @@
 
 use crate::config::Config;
 use crate::engine::places::governed::path_of;
-use crate::engine::{Stop, Turn, governed};
+use crate::engine::{Stop, Turn, would_be_governed};
 use crate::limits::MOVED_NAMES_MAX;
 use crate::names::{FileName, TreePath};
 use crate::numbers::Ino;
@@ -20,16 +20,7 @@ pub(super) fn require_not_filling(
     new_name: &FileName,
 ) -> Result<(), Stop> {
     let path = path_of(turn.txn, to, new_name)?;
-    let becomes = match governed(turn.txn, turn.config, to)? {
-        Some(above) => {
-            let mut relative = above.relative.clone();
-            relative.push(new_name.clone());
-            above.binding.kind.place(&relative) != crate::kind::Place::Outside
-        }
-        None => false,
-    };
-    let governed = becomes || turn.config.bind(&path).is_some();
-    if !governed {
+    if !would_be_governed(turn.txn, turn.config, to, &path)? {
         return require_none_below(turn, dir, path);
     }
     match require_empty(turn.txn, dir, name) {

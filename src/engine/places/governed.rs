@@ -35,10 +35,16 @@ impl Governed {
         self.place == Place::Root && self.binding.kind.order().dir == *name
     }
 
-    /// Whether it is somebody's own.
+    /// The path from the workspace to what is called `name` in it.
     #[must_use]
-    pub fn is_lane(&self) -> bool {
-        matches!(self.place, Place::State { owner: Some(_), .. })
+    pub fn relative_of(&self, name: &FileName) -> Vec<FileName> {
+        self.relative.iter().chain([name]).cloned().collect()
+    }
+
+    /// What the kind makes of a directory that is called `name` in it.
+    #[must_use]
+    pub fn place_of(&self, name: &FileName) -> Place {
+        self.binding.kind.place(&self.relative_of(name))
     }
 
     /// The directory's path from the root of the tree.
@@ -54,8 +60,7 @@ impl Governed {
         let Some((name, dirs)) = path.names().split_last() else { return false };
         let Some(relative) = dirs.strip_prefix(self.path.names()) else { return false };
         let kind = &self.binding.kind;
-        matches!(kind.place(relative), Place::State { .. })
-            && kind.record_id(name).as_ref() == Some(id)
+        kind.place(relative).is_state() && kind.record_id(name).as_ref() == Some(id)
     }
 }
 
@@ -172,11 +177,12 @@ fn belongs(read: &dyn Read, config: &Config, parent: Ino, path: &TreePath) -> Re
     else {
         return Ok(Belongs::Nowhere);
     };
-    let mut relative = above.relative;
-    relative.push(name.clone());
-    match above.binding.kind.place(&relative) {
+    match above.place_of(name) {
         Place::Outside => Ok(Belongs::Nowhere),
-        place => Ok(Belongs::Above(Governed { relative, place, ..above })),
+        place => {
+            let relative = above.relative_of(name);
+            Ok(Belongs::Above(Governed { relative, place, ..above }))
+        }
     }
 }
 
@@ -249,8 +255,7 @@ impl Turn<'_> {
         dir: Ino,
     ) -> std::result::Result<(), Stop> {
         let here = governed(self.txn, self.config, dir)?;
-        let is_state = |here: &Governed| matches!(here.place, Place::State { .. });
-        if here.is_some_and(|here| here.workspace == workspace && is_state(&here)) {
+        if here.is_some_and(|here| here.workspace == workspace && here.place.is_state()) {
             return Ok(());
         }
         let path = path_of_dir(self.txn, dir)?;

@@ -11,7 +11,6 @@ use crate::config::Policy;
 use crate::engine::nodes::remove::retire;
 use crate::engine::places::governed::{governed, path_of};
 use crate::engine::{Home, Stop, Text, Turn};
-use crate::kind::Place;
 use crate::ledger::{EventName, Via};
 use crate::names::{FileName, TreePath};
 use crate::numbers::Ino;
@@ -98,7 +97,7 @@ impl Turn<'_> {
             return Ok(None);
         }
         let Some(governed) = governed(self.txn, self.config, dir)? else { return Ok(None) };
-        if !matches!(governed.place, Place::State { .. }) {
+        if !governed.place.is_state() {
             return Ok(None);
         }
         let Some(record) = self.txn.parked_by(file.ino)? else { return Ok(None) };

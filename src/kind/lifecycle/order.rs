@@ -7,7 +7,6 @@ use std::collections::BTreeMap;
 
 use serde_json::Value;
 
-use super::place::Place;
 use super::state::{StateIx, Statuses, Transition, some_time};
 use crate::kind::Kind;
 use crate::kind::error::Fault;
@@ -266,8 +265,7 @@ impl Kind {
         let names: Vec<FileName> =
             dirs.split('/').filter_map(|name| FileName::new(name).ok()).collect();
         names.last() == Some(&self.order.dir)
-            || (0..names.len())
-                .any(|from| matches!(self.place(&names[from..]), Place::State { .. }))
+            || (0..names.len()).any(|from| self.place(&names[from..]).is_state())
     }
 }
 

@@ -22,6 +22,20 @@ pub enum Place {
     Outside,
 }
 
+impl Place {
+    /// Whether records lie in it.
+    #[must_use]
+    pub fn is_state(&self) -> bool {
+        matches!(self, Place::State { .. })
+    }
+
+    /// Whether it is somebody's own.
+    #[must_use]
+    pub fn is_lane(&self) -> bool {
+        matches!(self, Place::State { owner: Some(_), .. })
+    }
+}
+
 impl Kind {
     /// What the directory at `relative`, counted from the workspace's root, is.
     #[must_use]

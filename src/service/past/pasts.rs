@@ -9,7 +9,6 @@ use serde_json::Value;
 
 use super::{PAGE, field};
 use crate::config::Config;
-use crate::kind::Place;
 use crate::ledger::{EventName, Via, is_transition};
 use crate::names::TreePath;
 use crate::numbers::{G, UnixNanos};
@@ -167,8 +166,7 @@ pub(super) fn draft_past_of(
     let could_be = workspaces.iter().any(|row| {
         let relative = dir.names().strip_prefix(row.path.names());
         config.bind(&row.path).zip(relative).is_some_and(|(binding, relative)| {
-            matches!(binding.kind.place(relative), Place::State { .. })
-                && binding.kind.record_id(name).is_some()
+            binding.kind.place(relative).is_state() && binding.kind.record_id(name).is_some()
         })
     });
     if !could_be {

@@ -228,7 +228,7 @@ fn is_at_home(read: &dyn Read, here: Option<&Governed>, ino: Ino) -> Result<bool
 fn look(read: &dyn Read, config: &Config, dir: Ino, path: &TreePath) -> Result<Below, StoreError> {
     let here = governed(read, config, dir)?;
     let hides = |name: &FileName| here.as_ref().is_some_and(|here| here.is_order_dir(name));
-    let state = here.as_ref().filter(|here| matches!(here.place, Place::State { .. }));
+    let state = here.as_ref().filter(|here| here.place.is_state());
     let is_record_like =
         |name: &FileName| state.is_some_and(|state| state.binding.kind.record_id(name).is_some());
     let (mut below, mut found) = (Below::default(), Vec::new());
