@@ -41,6 +41,17 @@ fn events_are_the_ledger_and_can_be_followed() {
     assert_eq!(lines().len() as u64, fixture.ledger().last_g());
 }
 
+// P11.7
+#[test]
+fn what_is_to_be_renamed_is_not_told_to_be_checked() {
+    let layout = "workspaces: []\nchecks: [{ path: \"scratchpad/*.json\" }]\n";
+    let fixture = Setup::default().layout(layout).start();
+    fixture.sh("echo '{' > scratchpad/tmpab12cd.json; echo '{}' > scratchpad/a.json").success();
+    let why = |name: &str| fixture.path(&format!("scratchpad/{name}.why")).exists();
+    assert_eq!([why("tmpab12cd.json"), why("a.json")], [false, true]);
+    fixture.sh("mv scratchpad/tmpab12cd.json scratchpad/a.json").failure();
+}
+
 // P3.2
 #[test]
 fn why_names_the_rule_the_place_and_the_way_out() {

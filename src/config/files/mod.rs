@@ -14,7 +14,7 @@ pub use check::{Check, SCHEMAS, Syntax, allowed};
 pub(super) use form::{CheckForm, FilesForm, KeepForm, Load, LockForm, SchemaForm, write};
 
 use super::path_glob::FileGlob;
-use crate::kind::{KindError, other_draft};
+use crate::kind::{KindError, is_temporary_name, other_draft};
 use crate::names::{FileName, TreePath};
 
 /// What happens to saves of the files of a glob.
@@ -178,17 +178,24 @@ impl FileRules {
         any.then(|| Scope { path: dir.clone(), keeps, checks, locks })
     }
 
-    /// What is kept of the file `name` in a directory of this scope; `None`: nothing, no event.
+    /// What is kept of the file `name` in a directory of this scope; `None`: nothing, no event. Names that programs
+    /// give to files which they rename later do not count: the rename is the save.
     #[must_use]
     pub fn keep(&self, scope: &Scope, name: &FileName) -> Option<Retention> {
+        if is_temporary_name(name) {
+            return None;
+        }
         let mut rules = scope.keeps.iter().filter_map(|index| self.keeps.get(*index));
         let keep = rules.find(|keep| keep.path.takes_name(name))?;
         keep.log.then_some(keep.retention)
     }
 
-    /// What the content of the file `name` must be.
+    /// What the content of the file `name` must be. One with such a name is judged when it is renamed.
     #[must_use]
     pub fn check(&self, scope: &Scope, name: &FileName) -> Option<&Check> {
+        if is_temporary_name(name) {
+            return None;
+        }
         let mut rules = scope.checks.iter().filter_map(|index| self.checks.get(*index));
         rules.find(|check| check.path.takes_name(name))
     }

@@ -87,7 +87,9 @@ impl Command for SaveChecked {
         };
         let names = if node.nlink > 0 { turn.names_of_file(&node)? } else { Vec::new() };
         for (dir, name) in names {
-            if let Some(Err(refusal)) = turn.judge_file(dir, &name, &whole)? {
+            if let Some(check) = turn.check_of(dir, &name)?
+                && let Err(refusal) = check.judge(&whole)
+            {
                 turn.keep_refused(&node, self.is_new, refusal.clone(), whole)?;
                 return Ok(Saved::Refused(refusal));
             }
@@ -150,21 +152,11 @@ impl Turn<'_> {
         dir: Ino,
         name: &FileName,
     ) -> Result<Option<Check>, StoreError> {
-        if !self.config.files().has_checks() || crate::kind::is_temporary_name(name) {
+        if !self.config.files().has_checks() {
             return Ok(None);
         }
         let scope = self.scope(dir)?;
         Ok(scope.and_then(|scope| self.config.files().check(&scope, name).cloned()))
-    }
-
-    /// Judges `bytes` as the content of the file `name` in `dir`; nothing where none is judged.
-    fn judge_file(
-        &self,
-        dir: Ino,
-        name: &FileName,
-        bytes: &[u8],
-    ) -> Result<Option<Result<(), Refusal>>, StoreError> {
-        Ok(self.check_of(dir, name)?.map(|check| check.judge(bytes)))
     }
 
     /// Refuses to give the name `name` in `dir` to a plain file whose content is not what a check

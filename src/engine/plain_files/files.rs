@@ -106,13 +106,9 @@ impl Turn<'_> {
         self.scopes.of(self.scopes.ticket(), self.txn, self.config, dir)
     }
 
-    /// What is kept of the file `name` in `dir`, if its changes count. Names that programs give to
-    /// files which they rename later do not: the rename is the save.
+    /// What is kept of the file `name` in `dir`, if its changes count.
     fn kept(&self, dir: Ino, name: &FileName) -> Result<Option<(Retention, TreePath)>, StoreError> {
         let Some(scope) = self.scope(dir)? else { return Ok(None) };
-        if crate::kind::is_temporary_name(name) {
-            return Ok(None);
-        }
         let keep = self.config.files().keep(&scope, name);
         Ok(keep.map(|keep| (keep, scope.path.join(name.clone()))))
     }

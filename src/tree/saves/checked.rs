@@ -53,7 +53,7 @@ impl WorkTree {
         name: &FileName,
     ) -> Result<Option<Check>, StoreError> {
         let config = self.engine.config();
-        if !config.files().has_checks() || crate::kind::is_temporary_name(name) {
+        if !config.files().has_checks() {
             return Ok(None);
         }
         let scope = self.hub.scopes.of(ticket, read, &config, dir)?;
