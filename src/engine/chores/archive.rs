@@ -3,8 +3,7 @@
 use super::chore::{Chore, is_unchanged};
 use crate::engine::nodes::rename::Rename;
 use crate::engine::records::save::home_of;
-use crate::engine::records::sight::{Base, Sight};
-use crate::engine::{About, Command, RenameMode, Stop, Turn};
+use crate::engine::{About, Command, Stop, Turn};
 use crate::kind::StateIx;
 use crate::numbers::{G, RecordKey};
 
@@ -31,15 +30,7 @@ impl Chore for PutAway {
         if dir == lies.dir {
             return Ok(false);
         }
-        let rename = Rename {
-            parent: lies.dir,
-            name: lies.name.clone(),
-            new_parent: dir,
-            new_name: lies.name,
-            mode: RenameMode::NoReplace,
-            sight: Sight::Known(Base::Unseen),
-        };
-        rename.run(turn)?;
+        Rename::to_free((lies.dir, lies.name.clone()), (dir, lies.name)).run(turn)?;
         Ok(true)
     }
 }

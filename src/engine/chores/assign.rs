@@ -2,8 +2,7 @@
 
 use crate::engine::nodes::rename::Rename;
 use crate::engine::records::save::home_of;
-use crate::engine::records::sight::{Base, Sight};
-use crate::engine::{Command, RenameMode, Stop, Text, Turn};
+use crate::engine::{Command, Stop, Text, Turn};
 use crate::numbers::{Attempt, RecordKey};
 use crate::store::{Record, When};
 
@@ -32,13 +31,6 @@ pub(super) fn assign(turn: &mut Turn<'_>, record: RecordKey) -> Result<bool, Sto
     let Some(lane) = turn.state_dir(&lies.governed, claim.to, Some(&agent))? else {
         return Ok(false);
     };
-    let rename = Rename {
-        parent: lies.dir,
-        name: lies.name.clone(),
-        new_parent: lane,
-        new_name: lies.name,
-        mode: RenameMode::NoReplace,
-        sight: Sight::Known(Base::Unseen),
-    };
-    rename.run(turn).map(|_| true)
+    Rename::to_free((lies.dir, lies.name.clone()), (lane, lies.name)).run(turn)?;
+    Ok(true)
 }

@@ -3,8 +3,7 @@
 use super::chore::Chore;
 use crate::engine::nodes::rename::Rename;
 use crate::engine::places::governed::path_of;
-use crate::engine::records::sight::{Base, Sight};
-use crate::engine::{About, Command, Create, NewContent, RenameMode, Slot, Stop, Turn};
+use crate::engine::{About, Command, Create, NewContent, Slot, Stop, Turn};
 use crate::ledger::{EventName, Field, Payload};
 use crate::limits::PUT_ASIDE_MAX;
 use crate::names::FileName;
@@ -47,15 +46,7 @@ impl Chore for PutAside {
             let reason = format!("all names that `{}` could have there are taken", draft.name);
             Refusal::new(Rule::Taken, reason, "remove what nobody needs from where drafts are put")
         })?;
-        let rename = Rename {
-            parent: draft.dir,
-            name: draft.name,
-            new_parent: into,
-            new_name: new_name.clone(),
-            mode: RenameMode::NoReplace,
-            sight: Sight::Known(Base::Unseen),
-        };
-        rename.run(turn)?;
+        Rename::to_free((draft.dir, draft.name), (into, new_name.clone())).run(turn)?;
         let (from, to) = (home.file_path().to_string(), path_of(turn.txn, into, &new_name)?);
         let to = to.to_string();
         let why = draft.why.map(|why| why.reason);

@@ -6,8 +6,7 @@
 use parking_lot::Mutex;
 
 use crate::engine::records::save::home_of;
-use crate::engine::records::sight::{Base, Sight};
-use crate::engine::{Command, Rename, RenameMode, Stop, Turn};
+use crate::engine::{Command, Rename, Stop, Turn};
 use crate::numbers::{Attempt, RecordKey};
 use crate::store::Standing;
 
@@ -65,14 +64,7 @@ impl Command for ReleaseHold {
         let lies = home_of(turn, &record)?;
         let to = (lies.kind().initial(), record.owner.as_ref());
         let home = home_in(turn, &lies.governed, &lies.name, to)?;
-        let rename = Rename {
-            parent: dir,
-            name: name.clone(),
-            new_parent: home.dir,
-            new_name: name,
-            mode: RenameMode::NoReplace,
-            sight: Sight::Known(Base::Unseen),
-        };
-        rename.run(turn).map(|_| true)
+        Rename::to_free((dir, name.clone()), (home.dir, name)).run(turn)?;
+        Ok(true)
     }
 }

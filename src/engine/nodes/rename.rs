@@ -14,7 +14,7 @@ use crate::engine::records::backup::tell_of_backup;
 use crate::engine::records::made::Made;
 use crate::engine::records::record::{Moving, Step};
 use crate::engine::records::save::{admit, content_of, home_of, next_version};
-use crate::engine::records::sight::Sight;
+use crate::engine::records::sight::{Base, Sight};
 use crate::engine::{About, Command, Effect, Fate, RenameMode, Slot, Stop, Terms, Turn};
 use crate::ledger::{EventName, Via};
 use crate::names::FileName;
@@ -37,6 +37,18 @@ pub struct Rename {
     pub mode: RenameMode,
     /// Which version of the target record the caller saw, for a rename that is a save.
     pub sight: Sight,
+}
+
+impl Rename {
+    /// To a name that nothing has; nobody goes by what the record says.
+    #[must_use]
+    pub fn to_free(
+        (parent, name): (Ino, FileName),
+        (new_parent, new_name): (Ino, FileName),
+    ) -> Rename {
+        let (mode, sight) = (RenameMode::NoReplace, Sight::Known(Base::Unseen));
+        Rename { parent, name, new_parent, new_name, mode, sight }
+    }
 }
 
 impl Command for Rename {

@@ -12,8 +12,8 @@ use parking_lot::Mutex;
 use super::super::Service;
 use super::walk::Meta;
 use crate::engine::{
-    Base, Command, Context, Placed, Put, PutContent, Remove, RemoveWhat, Rename, RenameMode,
-    SetAttributes, Sight, TimeOrNow, WhileNamed, Write, WriteAt, read_plain,
+    Command, Context, Placed, Put, PutContent, Remove, RemoveWhat, Rename, SetAttributes,
+    TimeOrNow, WhileNamed, Write, WriteAt, read_plain,
 };
 use crate::ledger::Hash;
 use crate::limits::CHUNK_BYTES;
@@ -139,23 +139,14 @@ impl Big<'_, '_> {
         let size = self.copy(ino)?;
         let mtime = Some(TimeOrNow::At(self.meta.mtime));
         self.run(SetAttributes {
-            ino,
             mode: Some(self.put.mode),
-            uid: None,
-            gid: None,
-            is_chown: false,
             size: Some(size),
             atime: mtime,
             mtime,
+            ..SetAttributes::none(ino)
         })?;
-        let rename = Rename {
-            parent: self.put.parent,
-            name: aside.clone(),
-            new_parent: self.put.parent,
-            new_name: self.put.name.clone(),
-            mode: RenameMode::NoReplace,
-            sight: Sight::Known(Base::Unseen),
-        };
+        let to = (self.put.parent, self.put.name.clone());
+        let rename = Rename::to_free((self.put.parent, aside.clone()), to);
         let (parent, name) = (self.put.parent, aside.clone());
         self.run(WhileNamed { parent, name, ino, command: rename })?;
         Ok(())

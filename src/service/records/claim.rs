@@ -5,9 +5,7 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 
 use super::lane;
-use crate::engine::{
-    Base, IntoLane, Rename, RenameMode, Sight, Take, Wanted, Wish, best_claimable, best_ready,
-};
+use crate::engine::{IntoLane, Rename, RenameMode, Take, Wanted, Wish, best_claimable, best_ready};
 use crate::kind::Kind;
 use crate::names::{AgentName, FileName, ShownPath};
 use crate::numbers::{Attempt, Ino, UnixNanos, Version, WorkspaceKey};
@@ -97,7 +95,9 @@ fn claim_named(service: &Service, caller: &Caller, what: &str) -> Result<ClaimRe
     let names = lane::names(&kind, claim.to, Some(&caller.name), service.engine.now())?;
     let (parent, name) = found.entry()?;
     let above = lane::above(&found.workspace)?;
-    let claim = IntoLane { above, names, command: rename(parent, &name, above) };
+    // Until the lane is made what is above it stands for it.
+    let command = Rename::to_free((parent, name.clone()), (above, name));
+    let claim = IntoLane { above, names, command };
     match service.engine.run(caller.context(), claim) {
         Ok(_) => report(service, caller, &found.workspace, &found.record),
         Err(refusal) if refusal.rule == Rule::Absent => {
@@ -106,17 +106,6 @@ fn claim_named(service: &Service, caller: &Caller, what: &str) -> Result<ClaimRe
             Err(now.map_or_else(|_| refusal.into(), |now| not_to_be_had(caller, &now)))
         }
         Err(refusal) => Err(refusal.into()),
-    }
-}
-
-fn rename(parent: Ino, name: &FileName, new_parent: Ino) -> Rename {
-    Rename {
-        parent,
-        name: name.clone(),
-        new_parent,
-        new_name: name.clone(),
-        mode: RenameMode::NoReplace,
-        sight: Sight::Known(Base::Unseen),
     }
 }
 

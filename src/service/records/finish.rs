@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::lane;
-use crate::engine::{Base, IntoLane, Rename, RenameMode, Save, SaveAndMove, Saved, Sight, Text};
+use crate::engine::{Base, IntoLane, Rename, Save, SaveAndMove, Saved, Sight, Text};
 use crate::kind::{Becomes, EndCommand, Ending, FieldPath, Kind, State, StateIx};
 use crate::names::{AgentName, ShownPath};
 use crate::numbers::{UnixNanos, Version};
@@ -312,10 +312,7 @@ fn go(
             service.engine.run(caller.context(), command).map(|_| ())
         }
         None => {
-            let new_name = name.clone();
-            let (mode, base) = (RenameMode::NoReplace, Base::Unseen);
-            let command =
-                Rename { parent, name, new_parent, new_name, mode, sight: Sight::Known(base) };
+            let command = Rename::to_free((parent, name.clone()), (new_parent, name));
             let command = IntoLane { above, names, command };
             service.engine.run(caller.context(), command).map(|_| ())
         }
