@@ -7,7 +7,7 @@ use super::queued::Queued;
 use super::refuse::keep_refusal;
 use super::stop::{Refused, Stop, absent};
 use crate::config::Config;
-use crate::engine::{Audience, Context, Doors, Effect, Ends, Ranks, Scopes, Undone};
+use crate::engine::{Audience, Context, Doors, Effect, Ends, Fate, Ranks, Scopes, Undone};
 use crate::ledger::{self, Event, Hash, Trace};
 use crate::limits::HISTORY_STEPS_MAX;
 use crate::names::FileName;
@@ -243,6 +243,22 @@ impl Turn<'_> {
             self.txn.insert_orphan(node.ino)?;
             self.nameless.push(node.ino);
         }
+        Ok(())
+    }
+
+    /// Takes a file's name away that nobody asked to remove: each kernel hears of it, also the caller's.
+    pub(in crate::engine) fn take_away(
+        &mut self,
+        node: &Node,
+        dir: Ino,
+        name: FileName,
+    ) -> Result<(), Stop> {
+        let parent = self.directory(dir)?;
+        self.txn.delete_entry(dir, &name)?;
+        self.unname(node, dir, &name)?;
+        self.touch_dir(parent, 0)?;
+        let fate = Fate::Removed(node.node_type);
+        self.effect(Effect::Name { parent: dir, name, ino: node.ino, also_origin: true, fate });
         Ok(())
     }
 }

@@ -12,7 +12,7 @@ use super::files::Saved as Past;
 use super::plain;
 use crate::config::Check;
 use crate::engine::change::stop::{Refused, gone};
-use crate::engine::{About, Command, Effect, Fate, Saved, Stop, Terms, Turn, path_of};
+use crate::engine::{About, Command, Effect, Saved, Stop, Terms, Turn, path_of};
 use crate::limits::RECORD_BYTES_MAX;
 use crate::names::FileName;
 use crate::numbers::{Ino, UnixNanos};
@@ -238,12 +238,6 @@ impl Turn<'_> {
         else {
             return Ok(());
         };
-        let parent = self.directory(dir)?;
-        self.txn.delete_entry(dir, &name)?;
-        self.unname(node, dir, &name)?;
-        self.touch_dir(parent, 0)?;
-        let fate = Fate::Removed(node.node_type);
-        self.effect(Effect::Name { parent: dir, name, ino: node.ino, also_origin: true, fate });
-        Ok(())
+        self.take_away(node, dir, name)
     }
 }

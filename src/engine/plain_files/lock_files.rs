@@ -11,7 +11,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::config::{Config, Scope};
-use crate::engine::{About, Command, Effect, Fate, Stop, Terms, Turn, lease_nanos, path_of_dir};
+use crate::engine::{About, Command, Stop, Terms, Turn, lease_nanos, path_of_dir};
 use crate::ledger::{EventName, Field, Payload};
 use crate::limits::SWEPT_AT_ONCE;
 use crate::names::{FileName, TreePath};
@@ -261,17 +261,11 @@ impl Turn<'_> {
         let (dir, name) = at;
         // With each name that goes another may have become its first.
         let Some(node) = self.txn.node(ino)? else { return Ok(()) };
-        let parent = self.directory(dir)?;
-        self.txn.delete_entry(dir, &name)?;
-        self.unname(&node, dir, &name)?;
-        self.touch_dir(parent, 0)?;
         let path = scope.path.join(name.clone());
+        self.take_away(&node, dir, name)?;
         let shown = path.to_string();
         let payload = Payload::of(&[("path", Field::Text(&shown))]);
         let history = self.file_event(EventName::EXPIRED, &path, payload)?;
-        self.txn.update_history(&history)?;
-        let fate = Fate::Removed(node.node_type);
-        self.effect(Effect::Name { parent: dir, name, ino, also_origin: true, fate });
-        Ok(())
+        Ok(self.txn.update_history(&history)?)
     }
 }

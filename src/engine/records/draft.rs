@@ -8,7 +8,7 @@ use super::backup::come_back;
 use super::whereabouts::{is_parked_at, is_theirs};
 use crate::engine::change::stop::gone;
 use crate::engine::places::governed::Home;
-use crate::engine::{About, Command, Effect, Fate, Slot, Stop, Terms, Text, Turn};
+use crate::engine::{About, Command, Effect, Slot, Stop, Terms, Text, Turn};
 use crate::ledger::{EventName, Field, Payload};
 use crate::names::FileName;
 use crate::numbers::Ino;
@@ -71,13 +71,7 @@ pub(super) fn leave_draft(
             || lives && matches!(refusal.rule, Rule::Stale | Rule::Forbidden | Rule::BeingWritten))
     {
         // A claim by copy that came too late: the id lives elsewhere, so nothing stays here.
-        let parent = turn.directory(home.dir)?;
-        turn.txn.delete_entry(home.dir, &home.name)?;
-        turn.unname(&node, home.dir, &home.name)?;
-        turn.touch_dir(parent, 0)?;
-        let (parent, name, ino) = (home.dir, home.name.clone(), node.ino);
-        let fate = Fate::Removed(node.node_type);
-        turn.effect(Effect::Name { parent, name, ino, also_origin: true, fate });
+        turn.take_away(&node, home.dir, home.name.clone())?;
     } else {
         keep_text(turn, node, draft, refusal, bytes)?;
         turn.drafted(home, refusal)?;

@@ -13,7 +13,7 @@ use crate::engine::{Bits, Effect, Origin, Stop, Text, Turn, lease};
 use crate::kind::{Kind, Transition};
 use crate::ledger::{EventName, Field, Hash, Payload, Via};
 use crate::names::StateName;
-use crate::numbers::{Attempt, G, Ino, Lapses, RecordKey, Version};
+use crate::numbers::{Attempt, G, Lapses, RecordKey, Version};
 use crate::record::{Edit, patch};
 use crate::refusal::{Refusal, Rule};
 use crate::store::{Class, Expected, Node, Readiness, Record, Standing, StoreError, VersionRow};
@@ -386,22 +386,5 @@ impl Turn<'_> {
             self.reached(&record, home);
         }
         Ok(record)
-    }
-
-    /// Takes the file `node` from a record that had it and is to have another one.
-    pub(super) fn drop_old_file(
-        &mut self,
-        dir: Ino,
-        name: &crate::names::FileName,
-        ino: Ino,
-    ) -> Result<(), StoreError> {
-        self.txn.delete_entry(dir, name)?;
-        if let Some(old) = self.txn.node(ino)? {
-            self.unname(&old, dir, name)?;
-        }
-        if let Some(node) = self.txn.node(dir)? {
-            self.touch_dir(node, 0)?;
-        }
-        Ok(())
     }
 }

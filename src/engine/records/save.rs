@@ -18,7 +18,7 @@ use crate::engine::actors::privileges::drop_privileges;
 use crate::engine::change::stop::gone;
 use crate::engine::places::governed::{Home, path_of};
 use crate::engine::plain_files::{files, plain};
-use crate::engine::{About, Command, Effect, Fate, Fence, Refused, Slot, Stop, Terms, Text, Turn};
+use crate::engine::{About, Command, Fence, Refused, Slot, Stop, Terms, Text, Turn};
 use crate::ledger::{EventName, Via};
 use crate::names::{FileName, TreePath};
 use crate::numbers::{G, Ino, RecordKey};
@@ -359,9 +359,7 @@ fn move_by_copy(
     judge_on_the_way(turn, &record, &lies, home, text)?;
     let moved = turn.transition(record, home, node, Moving::New(text), Some(Via::Copy))?;
     let old = turn.txn.node(old_ino)?.ok_or_else(gone)?;
-    turn.drop_old_file(lies.dir, &lies.name, old_ino)?;
-    let (parent, name, fate) = (lies.dir, lies.name.clone(), Fate::Removed(old.node_type));
-    turn.effect(Effect::Name { parent, name, ino: old_ino, also_origin: true, fate });
+    turn.take_away(&old, lies.dir, lies.name.clone())?;
     let left = Left { parent: lies.dir, name: lies.name, node: old };
     Ok(Made { left: Some(left), ..Made::of(&moved) })
 }
