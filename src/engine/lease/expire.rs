@@ -144,12 +144,12 @@ impl Command for Expire {
             found => found?,
         };
         let Some(had) = had else {
-            end(turn, self.record)?;
+            turn.end_lease(self.record)?;
             return Ok(true);
         };
         let kind = had.governed.binding.kind.clone();
         let Some(lease) = &kind.state(had.state).lease else {
-            end(turn, self.record)?;
+            turn.end_lease(self.record)?;
             return Ok(true);
         };
         match (&lease.on_expiry, self.cause) {
@@ -192,12 +192,6 @@ fn full() -> StoreError {
     StoreError::Full("the disk is full".to_owned())
 }
 
-fn end(turn: &mut Turn<'_>, record: RecordKey) -> Result<(), StoreError> {
-    turn.txn.delete_record_lease(record)?;
-    turn.effect(Effect::Lease(LeaseNote::Ended(record)));
-    Ok(())
-}
-
 /// It stays where it is, and its owner may not change it any more.
 fn stay(turn: &mut Turn<'_>, mut had: Had, status: Option<&str>) -> Result<(), Stop> {
     let owner = had.record.owner.clone();
@@ -205,7 +199,7 @@ fn stay(turn: &mut Turn<'_>, mut had: Had, status: Option<&str>) -> Result<(), S
     (had.record.lapsed, had.record.attempt) = (owner, had.record.attempt.next());
     let Some((lies, mut node)) = had.file.take() else {
         // It has no file to say anything.
-        end(turn, had.record.key)?;
+        turn.end_lease(had.record.key)?;
         return lease_event(turn, had, EventName::EXPIRED, ("stays", Field::Flag(true)));
     };
     let mut record = had.record;

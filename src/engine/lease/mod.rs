@@ -83,23 +83,23 @@ impl Fence {
         self.require(record).is_err()
     }
 
-    /// Refuses who writes under this claim at `home` if the record is under another one now.
+    /// Refuses who writes under this claim at `home` if the record is under another one now; who acts for others may go
+    /// on where an owner's lease ran out.
     ///
     /// # Errors
     /// [`Rule::LeaseOver`].
     pub fn allows(&self, writer: &Context, record: &Record, home: &Home) -> Result<(), Refusal> {
-        self.require_for(writer.acts_for_others(home.kind()), record)
+        if writer.acts_for_others(home.kind()) {
+            self.require_same(record)
+        } else {
+            self.require(record)
+        }
     }
 
     /// Refuses what was begun under another claim than the record is under now.
     pub(super) fn require(&self, record: &Record) -> Result<(), Refusal> {
         self.require_same(record)?;
         if record.is_lapsed() { Err(over(record, &self.owner)) } else { Ok(()) }
-    }
-
-    /// The same; who acts for others may go on where an owner's lease ran out.
-    pub(super) fn require_for(&self, others: bool, record: &Record) -> Result<(), Refusal> {
-        if others { self.require_same(record) } else { self.require(record) }
     }
 
     fn require_same(&self, record: &Record) -> Result<(), Refusal> {
@@ -196,11 +196,7 @@ impl Turn<'_> {
             _ => None,
         };
         let Some(lease) = lease_of(kind, record) else {
-            if row.is_some() {
-                self.txn.delete_record_lease(record.key)?;
-                self.effect(Effect::Lease(LeaseNote::Ended(record.key)));
-            }
-            return Ok(());
+            return if row.is_some() { self.end_lease(record.key) } else { Ok(()) };
         };
         let ttl_ns = ttl_ns(record, lease);
         let runs = |row: LeaseRow| {
@@ -255,11 +251,7 @@ impl Turn<'_> {
             (Some(lease), Some(row)) if !row.runs() && lease.on_expiry != OnExpiry::Event => {
                 self.put_lease(record, lease)
             }
-            (None, Some(_)) => {
-                self.txn.delete_record_lease(record.key)?;
-                self.effect(Effect::Lease(LeaseNote::Ended(record.key)));
-                Ok(())
-            }
+            (None, Some(_)) => self.end_lease(record.key),
             (Some(_), Some(_)) | (None, None) => Ok(()),
         }
     }
@@ -271,6 +263,13 @@ impl Turn<'_> {
         let (record, attempt) = (record.key, record.attempt);
         let (until, told) = (self.lease_now, LeaseTold::Nothing);
         self.run_on(LeaseRow { record, attempt, ttl_ns, until, told }, owner).map(drop)
+    }
+
+    /// A record has no lease any more.
+    fn end_lease(&mut self, record: RecordKey) -> Result<(), StoreError> {
+        self.txn.delete_record_lease(record)?;
+        self.effect(Effect::Lease(LeaseNote::Ended(record)));
+        Ok(())
     }
 
     /// As [`Context::revives`], of who makes this change.

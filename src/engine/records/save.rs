@@ -102,8 +102,7 @@ impl Command for Save {
                 let record = turn.txn.record_at(node.ino)?.ok_or_else(gone)?;
                 let home = home_of(turn, &record)?;
                 if let Some(fence) = &self.fence {
-                    let acts = turn.context.acts_for_others(home.kind());
-                    fence.require_for(acts, &record).map_err(|refusal| {
+                    fence.allows(turn.context, &record, &home).map_err(|refusal| {
                         Stop::rejected(refusal, home.file_path(), Arc::clone(&self.text.bytes))
                     })?;
                 }
