@@ -12,7 +12,7 @@ use std::sync::Arc;
 
 use super::draft::leave_draft;
 use super::save::{home_of, require_not_theirs};
-use super::sight::{Base, Sight, is_blind, no_text_of};
+use super::sight::{Sight, is_blind, no_text_of};
 use super::whereabouts::is_parked_at;
 use crate::engine::change::stop::{Refused, gone};
 use crate::engine::places::governed::Home;
@@ -102,8 +102,7 @@ impl RefuseLate {
             Standing::Gone => return Ok(wrong.into()),
         };
         let base = self.sight.of(record.key);
-        let has_read = base == Base::Current || base == Base::Seen(record.version);
-        if has_read {
+        if base.knows(record) {
             return Ok(wrong.map(|wrong| theirs.unwrap_or(wrong)).into());
         }
         if turn.content(record)?.starts_with(&self.bytes) {

@@ -55,6 +55,11 @@ impl Sight {
 }
 
 impl Base {
+    /// Whether the writer knows what the record says now.
+    pub(super) fn knows(self, record: &Record) -> bool {
+        self == Base::Current || self == Base::Seen(record.version)
+    }
+
     /// Refuses a save that was made from another version than the record's current one.
     ///
     /// # Errors
@@ -91,7 +96,7 @@ impl Turn<'_> {
         (sight, text): (&Sight, &Text),
     ) -> Result<(), Stop> {
         let base = sight.of(record.key);
-        if base == Base::Current || base == Base::Seen(record.version) {
+        if base.knows(record) {
             return Ok(());
         }
         let refuse = |refusal| Stop::rejected(refusal, home.file_path(), Arc::clone(&text.bytes));
