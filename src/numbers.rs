@@ -1,9 +1,10 @@
 //! The numbers of the design, each its own type, so that none is taken for another.
 //!
 //! What must stay true: none of these is ever reused or decreases. Deliberately not here:
-//! arithmetic beyond "the next one".
+//! arithmetic beyond "the next one", and "so much later" of moments.
 
 use std::fmt;
+use std::time::Duration;
 
 pub use workfs_mount::{Ino, Operation, ROOT, Requests, Times};
 
@@ -88,6 +89,10 @@ impl LeaseTime {
     }
 }
 
+fn signed_nanos(time: Duration) -> i64 {
+    i64::try_from(time.as_nanos()).unwrap_or(i64::MAX)
+}
+
 /// Nanoseconds since the Unix epoch, UTC. Orders what people read, never what the engine decides.
 #[derive(
     Clone,
@@ -106,6 +111,18 @@ impl LeaseTime {
 pub struct UnixNanos(pub i64);
 
 impl UnixNanos {
+    /// So much later.
+    #[must_use]
+    pub fn after(self, time: Duration) -> Self {
+        UnixNanos(self.0.saturating_add(signed_nanos(time)))
+    }
+
+    /// So much earlier.
+    #[must_use]
+    pub fn before(self, time: Duration) -> Self {
+        UnixNanos(self.0.saturating_sub(signed_nanos(time)))
+    }
+
     /// RFC 3339 in UTC with nanoseconds, as the ledger and the logs write it.
     #[must_use]
     pub fn rfc3339(self) -> String {

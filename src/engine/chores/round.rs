@@ -244,8 +244,7 @@ impl Chores {
     }
 
     fn ago(&self, time: Duration) -> UnixNanos {
-        let time = i64::try_from(time.as_nanos()).unwrap_or(i64::MAX);
-        UnixNanos(self.engine.now().0.saturating_sub(time))
+        self.engine.now().before(time)
     }
 
     /// Does something for idle records of which what was told since is `fit`; for as many as one round sees to.

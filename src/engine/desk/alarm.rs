@@ -39,7 +39,7 @@ impl Wall {
     /// Looks at it; says whether it was set back since.
     pub fn was_set_back(&mut self, now: UnixNanos) -> bool {
         let before = std::mem::replace(&mut self.at, now);
-        let was_set_back = now.0.saturating_add(CLOCK_SLACK.as_nanos() as i64) < before.0;
+        let was_set_back = now.after(CLOCK_SLACK) < before;
         self.is_behind |= was_set_back;
         was_set_back
     }

@@ -194,8 +194,7 @@ impl Desk {
     /// The change that makes those ready whose time has come; see [`Ripen`].
     fn ripen(&mut self) -> Queued {
         // Should it fail, it is tried again after a moment.
-        let again = (self.doors.clock)().0.saturating_add(CLOCK_LOOK.as_nanos() as i64);
-        self.due = Some(UnixNanos(again));
+        self.due = Some((self.doors.clock)().after(CLOCK_LOOK));
         let next = Arc::clone(&self.next_due);
         let ripen = Ripen { was_set_back: self.wall.is_behind, clock: self.clock.clone() };
         Queued::new(Context::daemon(), ripen, move |ran| *next.lock() = ran.ok())

@@ -15,7 +15,7 @@ use crate::engine::{Command, Create, Effect, NewContent, Slot, Stop, Text, Turn}
 use crate::kind::{Kind, OnExpiry, Retries, StateIx};
 use crate::ledger::Via;
 use crate::names::{AgentName, FileName, TreePath};
-use crate::numbers::{Attempt, Lapses, RecordKey, UnixNanos};
+use crate::numbers::{Attempt, Lapses, RecordKey};
 use crate::record::{Edit, patch};
 use crate::refusal::{Refusal, Rule};
 use crate::store::{Node, Record, Standing, StoreError};
@@ -128,10 +128,8 @@ impl Had {
             _ => None,
         };
         let not_before = wait.map(|wait| {
-            let wait = i64::try_from(wait.as_nanos()).unwrap_or(i64::MAX);
             // The record carries whole seconds: the next one, or it would be left alone for less.
-            let until = turn.now.0.saturating_add(wait).saturating_add(999_999_999);
-            UnixNanos(until).rfc3339_seconds()
+            turn.now.after(wait).after(Duration::from_nanos(999_999_999)).rfc3339_seconds()
         });
         let reason = ran_out(&self.record, ended);
         let mut edits = Vec::new();

@@ -105,6 +105,13 @@ impl LeaseClock {
         LeaseTime((steady as i64).saturating_add(self.offset).max(0).unsigned_abs())
     }
 
+    /// A moment of this clock as the wall clock would show it, which shows `wall` now.
+    #[must_use]
+    pub fn shown(&self, at: LeaseTime, wall: UnixNanos) -> UnixNanos {
+        let left = (at.0 as i64).saturating_sub(self.now().0 as i64);
+        UnixNanos(wall.0.saturating_add(left))
+    }
+
     /// Keeps what the next daemon must know.
     pub(in crate::engine) fn keep(&self, txn: &mut dyn Txn, wall: UnixNanos) -> Result<()> {
         let steady = (self.steady)();

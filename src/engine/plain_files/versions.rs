@@ -48,8 +48,7 @@ pub fn late_versions(
 
 /// Versions from before this are too old.
 fn oldest(keep: &Retention, now: UnixNanos) -> UnixNanos {
-    let age = i64::try_from(keep.age.as_nanos()).unwrap_or(i64::MAX);
-    UnixNanos(now.0.saturating_sub(age))
+    now.before(keep.age)
 }
 
 impl Turn<'_> {

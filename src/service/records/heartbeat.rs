@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::engine::Heartbeat;
 use crate::names::{AgentName, ShownPath};
-use crate::numbers::{Attempt, LeaseTime, RecordKey, UnixNanos};
+use crate::numbers::{Attempt, LeaseTime, RecordKey};
 use crate::refusal::Rule;
 use crate::service::find::{dir_of, path_of, record};
 use crate::service::import::is_of_the_store;
@@ -54,8 +54,8 @@ impl HeartbeatReport {
 
 /// A moment of the lease clock as the wall clock would show it now.
 pub(in crate::service) fn shown(service: &Service, until: LeaseTime) -> String {
-    let left = (until.0 as i64).saturating_sub(service.engine.lease_now().0 as i64);
-    UnixNanos(service.engine.now().0.saturating_add(left)).rfc3339_seconds()
+    let engine = &service.engine;
+    engine.lease_clock().shown(until, engine.now()).rfc3339_seconds()
 }
 
 /// Until when a record's lease runs at least, if it has one.

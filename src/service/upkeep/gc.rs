@@ -5,6 +5,7 @@
 //! last: whatever ends a removal half-way, the next one goes on with it. Events stay.
 
 use std::collections::{BTreeSet, HashMap};
+use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
@@ -138,8 +139,7 @@ pub(in crate::service) fn gc(
     sink: Sink<'_>,
 ) -> Result<GcReport, Failure> {
     let now = service.engine.now();
-    let age = i64::try_from(args.older_than_s).unwrap_or(i64::MAX).saturating_mul(1_000_000_000);
-    let oldest = now.0.saturating_sub(age);
+    let oldest = now.before(Duration::from_secs(args.older_than_s));
     let mut report = GcReport { deleted: args.delete, ..GcReport::default() };
     let found = service.read(|read| projects(read))?;
     refuse_unknown(service, args, &found)?;
@@ -167,7 +167,7 @@ pub(in crate::service) fn gc(
         one.bytes += links.whole();
         one.changed_at = newest.rfc3339_seconds();
         let named = one.status.as_ref().is_some_and(|status| args.status.contains(status));
-        if named && newest.0 <= oldest {
+        if named && newest <= oldest {
             (one.goes, one.stays_for) = (records == 0, records);
         }
         if let Some(witness) = witness.filter(|_| one.goes) {

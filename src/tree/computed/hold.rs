@@ -7,7 +7,7 @@ use workfs_mount::ROOT;
 use super::{Computed, Viewer};
 use crate::engine::{path_below, path_of, told_of_return};
 use crate::names::{AgentName, FileName, RecordId};
-use crate::numbers::{Ino, LeaseTime, RecordKey, UnixNanos};
+use crate::numbers::{Ino, RecordKey};
 use crate::store::{LeaseRow, Read, Record, Result, Standing};
 
 /// A record that somebody has for a time, with its lease, where it lies in the part of the tree that is
@@ -134,12 +134,7 @@ fn line(
         let told = "it keeps it, and has a lease again when it is heard of";
         return Ok(Some(over(read, record, told)?));
     }
-    let until = wall(viewer, viewer.lease_clock.end_of(row)).rfc3339_seconds();
+    let clock = &viewer.lease_clock;
+    let until = clock.shown(clock.end_of(row), viewer.now).rfc3339_seconds();
     Ok(Some(format!("{until} {owner} attempt {} {place}\n", row.attempt)))
-}
-
-/// A moment of the lease clock as the wall clock would show it now.
-fn wall(viewer: &Viewer, at: LeaseTime) -> UnixNanos {
-    let left = (at.0 as i64).saturating_sub(viewer.lease_clock.now().0 as i64);
-    UnixNanos(viewer.now.0.saturating_add(left))
 }
