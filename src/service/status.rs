@@ -134,10 +134,7 @@ pub(super) fn status(service: &Service) -> Result<StatusReport, Failure> {
             true
         })?;
         let last = read.last_event()?;
-        let last_at = last.as_ref().and_then(|row| {
-            let line: serde_json::Value = serde_json::from_str(&row.line).ok()?;
-            Some(seconds(line.get("at")?.as_str()?))
-        });
+        let last_at = last.as_ref().and_then(|row| Some(seconds(row.said().get("at")?.as_str()?)));
         Ok(StatusReport {
             store: service.store.to_string_lossy().into_owned(),
             store_bytes: service.engine.readers().figures().bytes,

@@ -147,7 +147,7 @@ fn tells_of(
     (glob, part): (&FileGlob, &Part),
     row: &EventRow,
 ) -> Result<bool, Failure> {
-    let event: Value = serde_json::from_str(&row.line).unwrap_or_default();
+    let event = row.said();
     let brings_all_below = moves_directory(&event);
     is_about(read, row, &event, |text| {
         let path = path_of_ledger(text).and_then(|path| path.below(part.root()));

@@ -354,6 +354,23 @@ pub struct EventRow {
     pub line: String,
 }
 
+impl EventRow {
+    /// What its line says; of a damaged one nothing.
+    #[must_use]
+    pub fn said(&self) -> serde_json::Value {
+        self.parsed().unwrap_or_default()
+    }
+
+    /// The same for what goes by it.
+    ///
+    /// # Errors
+    /// Of a damaged line.
+    pub fn parsed(&self) -> Result<serde_json::Value> {
+        serde_json::from_str(&self.line)
+            .map_err(|why| StoreError::Impossible(format!("event {}: {why}", self.g)))
+    }
+}
+
 /// A refusal as it is stored.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RefusalRow {

@@ -165,9 +165,7 @@ impl Turn<'_> {
         let mut at = record.last_g;
         for _ in 0..=HISTORY_STEPS_MAX {
             let Some(row) = self.txn.event(at)? else { return Ok(Lookback::HasNot) };
-            let line = serde_json::from_str(&row.line)
-                .map_err(|why| StoreError::Impossible(format!("event {at}: {why}")))?;
-            if is_it(&line) {
+            if is_it(&row.parsed()?) {
                 return Ok(Lookback::HasIt);
             }
             at = earlier(at, row.before_g)?;

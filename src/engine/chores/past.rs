@@ -1,7 +1,5 @@
 //! What the ledger says of earlier times: when events happened, and which was the last.
 
-use serde_json::Value;
-
 use crate::ledger::{EventName, is_transition};
 use crate::numbers::{G, UnixNanos};
 use crate::store::{Read, StoreError, earlier};
@@ -9,16 +7,9 @@ use crate::store::{Read, StoreError, earlier};
 /// In the event that a record does not go on: no line tells of it yet.
 pub(super) const UNLOGGED: &str = "unlogged";
 
-/// One event, as its line says it.
-fn event(read: &dyn Read, g: G) -> Result<Option<Value>, StoreError> {
-    let Some(row) = read.event(g)? else { return Ok(None) };
-    let said = serde_json::from_str(&row.line);
-    said.map(Some).map_err(|why| StoreError::Impossible(format!("event {g}: {why}")))
-}
-
 /// When an event happened.
 pub(super) fn time_of(read: &dyn Read, g: G) -> Result<UnixNanos, StoreError> {
-    let said = event(read, g)?;
+    let said = read.event(g)?.map(|row| row.parsed()).transpose()?;
     let at = said.as_ref().and_then(|said| UnixNanos::parse_rfc3339(said["at"].as_str()?));
     at.ok_or_else(|| StoreError::Impossible(format!("event {g} has no time")))
 }
@@ -49,7 +40,8 @@ pub(super) enum Told {
 /// its lease will end soon and that it does not go on is about it, and nothing that happens to it.
 pub(super) fn last_activity(read: &dyn Read, last: G) -> Result<(G, Told), StoreError> {
     let (mut at, mut told) = (last, Told::Not);
-    while let Some(said) = event(read, at)? {
+    while let Some(row) = read.event(at)? {
+        let said = row.parsed()?;
         if is_transition(&said) {
             break;
         }
@@ -59,7 +51,6 @@ pub(super) fn last_activity(read: &dyn Read, last: G) -> Result<(G, Told), Store
         } else if said["event"] != EventName::LEASE_ENDING.as_str() {
             break;
         }
-        let Some(row) = read.event(at)? else { break };
         at = earlier(at, row.before_g)?;
     }
     Ok((at, told))

@@ -89,8 +89,8 @@ fn misnoted(
     check: &mut Check<'_>,
 ) -> Result<Option<String>, Failure> {
     let event = check.got(|| format!("event {}", version.g), read.event(version.g))?.flatten();
-    let event: Option<Value> = event.and_then(|row| serde_json::from_str(&row.line).ok());
-    let said = |at: &str| event.as_ref().and_then(|event| event.pointer(at)?.as_str());
+    let event = event.map(|row| row.said()).unwrap_or_default();
+    let said = |at: &str| event.pointer(at).and_then(Value::as_str);
     let g = version.g;
     if said("/payload/content_sha256") != Some(version.sha256.to_string().as_str()) {
         return Ok(Some(format!("event {g} has not saved the version that is noted as its")));

@@ -71,7 +71,7 @@ pub(in crate::service) fn event_of(
     g: G,
 ) -> Result<Option<PastEvent>, Failure> {
     let Some(row) = read.event(g)? else { return Ok(None) };
-    let event: Value = serde_json::from_str(&row.line).unwrap_or_default();
+    let event = row.said();
     let is_here = field(&event, "/payload/path") == path.to_string();
     let left = event.pointer("/payload/from_before_g").and_then(Value::as_u64);
     Ok(Some(match left {
@@ -98,7 +98,7 @@ pub(super) fn is_exchange(event: &Value) -> bool {
 /// The event `g` of a record.
 fn event_of_record(read: &dyn Read, g: G) -> Result<Option<PastEvent>, Failure> {
     let Some(row) = read.event(g)? else { return Ok(None) };
-    let event: Value = serde_json::from_str(&row.line).unwrap_or_default();
+    let event = row.said();
     let name = field(&event, "/event");
     let is_end = !is_transition(&event)
         && [EventName::REMOVED, EventName::LEFT].iter().any(|end| end.as_str() == name);
@@ -143,7 +143,7 @@ pub(super) fn lay_there(
 fn lay_at(read: &dyn Read, record: &Record, path: &TreePath) -> Result<bool, Failure> {
     let mut at = read.event(record.last_g)?;
     while let Some(row) = at {
-        let event: Value = serde_json::from_str(&row.line).unwrap_or_default();
+        let event = row.said();
         if field(&event, "/payload/path") == path.to_string() {
             return Ok(true);
         }
@@ -178,7 +178,7 @@ pub(super) fn draft_past_of(
     while let Some(row) = read.event(g)? {
         // Most lines are of other files, and cheap to tell.
         if row.line.contains(&name) {
-            let event = serde_json::from_str(&row.line).unwrap_or_default();
+            let event = row.said();
             let is_here = field(&event, "/payload/path") == shown;
             let is_of_draft = drafted.iter().any(|one| one.as_str() == field(&event, "/event"));
             if is_here && is_of_draft {
@@ -201,7 +201,7 @@ pub(super) fn draft_past_of(
 /// A failure of the store.
 pub(super) fn was_of(read: &dyn Read, g: G, uid: u32) -> Result<bool, Failure> {
     let Some(row) = read.event(g)? else { return Ok(false) };
-    let event: Value = serde_json::from_str(&row.line).unwrap_or_default();
+    let event = row.said();
     let of = event.pointer("/payload/owner_uid").or_else(|| event.get("uid"));
     Ok(of.and_then(Value::as_u64) == Some(u64::from(uid)))
 }

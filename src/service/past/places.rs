@@ -27,7 +27,7 @@ pub(in crate::service) fn is_about(
         return Ok(false);
     }
     let before = read.event(earlier(row.g, row.before_g)?)?;
-    let before = before.map(|row| serde_json::from_str(&row.line).unwrap_or_default());
+    let before = before.map(|row| row.said());
     Ok(before.is_some_and(|before| is_at(&before, "/payload/path")))
 }
 

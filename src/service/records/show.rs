@@ -410,7 +410,7 @@ fn as_of(read: &dyn Read, record: &Record, g: G) -> Result<Then, Failure> {
             at = earlier(at, row.before_g)?;
             continue;
         }
-        let line: Value = serde_json::from_str(&row.line).unwrap_or_default();
+        let line = row.said();
         let text = |pointer| line.pointer(pointer).and_then(Value::as_str).map(str::to_owned);
         let count = |key: &str| line.get(key).and_then(Value::as_u64).map(Version);
         return Ok(Then {
@@ -438,7 +438,7 @@ fn history(
         if rows.len() == HISTORY_ROWS_MAX {
             return Ok((rows, true));
         }
-        let line: Value = serde_json::from_str(&row.line).unwrap_or_default();
+        let line = row.said();
         rows.push(HistoryRow {
             g: row.g,
             at: seconds(&field(&line, "/at")),

@@ -5,8 +5,6 @@
 //! it, and understood so. Deliberately not here: which mount one is in (the command line knows), and
 //! rights: whoever can reach the socket can ask without it.
 
-use serde_json::Value;
-
 use crate::names::{ShownPath, TreePath, path_of_json, path_of_text, printable_start};
 use crate::service::past::field;
 use crate::service::past::places::is_about;
@@ -132,7 +130,7 @@ impl Part {
         if self.is_whole() {
             return Ok(true);
         }
-        let event: Value = serde_json::from_str(&row.line).unwrap_or_default();
+        let event = row.said();
         let has = |text: &str| path_of_ledger(text).is_some_and(|path| self.has(&path));
         let workspace = field(&event, "/workspace");
         Ok((!workspace.is_empty() && has(&workspace)) || is_about(read, row, &event, has)?)
