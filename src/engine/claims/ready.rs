@@ -17,7 +17,7 @@ use crate::kind::{Kind, Wants};
 use crate::limits::RIPE_MAX;
 use crate::names::{AgentName, RecordId, StateName, with_article};
 use crate::numbers::{UnixNanos, WorkspaceKey};
-use crate::record::{Document, Edit, patch};
+use crate::record::{Edit, patch};
 use crate::refusal::{Refusal, Rule};
 use crate::store::{Edge, Read, Readiness, Record, Standing, StoreError, When};
 
@@ -96,8 +96,8 @@ pub fn unwritable(
         let remedy = "move it where its kind leads it";
         return Ok(Some(Refusal::new(Rule::Transition, reason, remedy)));
     };
-    let text = read.version(record.version_g)?.map(|version| version.content).unwrap_or_default();
-    let Ok(said) = Document::parse(&text) else { return Ok(None) };
+    let text = Text::of(read, record)?;
+    let Ok(said) = &text.parsed else { return Ok(None) };
     // What takes not even the shortest name takes none.
     let owner = AgentName::new("a").ok();
     let edits = kind.entry_edits(claim, said.value(), owner.as_ref(), now);
@@ -106,7 +106,7 @@ pub fn unwritable(
     if edits.is_empty() {
         return Ok(None);
     }
-    Ok(patch(&text, &edits).err().map(Refusal::from))
+    Ok(patch(&text.bytes, &edits).err().map(Refusal::from))
 }
 
 /// Why `record` is not ready, in one sentence that names what it waits for; `None`: it is.
@@ -128,8 +128,7 @@ pub fn explain(
         Hindrance::NotValid => "its content is not valid".to_owned(),
         Hindrance::State(state) => format!("it is in {state}, not in {inbox}"),
         Hindrance::Unfit => {
-            let content = read.version(record.version_g)?.map(|version| version.content);
-            let text = Text::new(content.unwrap_or_default());
+            let text = Text::of(read, record)?;
             let fault = text.document().ok().and_then(|said| kind.claim_fault(said.value()));
             fault.map_or_else(|| "it cannot be claimed".to_owned(), |fault| fault.reason)
         }

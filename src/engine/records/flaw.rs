@@ -57,8 +57,7 @@ fn wrong(
     if matches!(record.standing, Standing::Parked { .. }) && !is_parked_at(record, &home) {
         return Ok(None);
     }
-    let content = read.version(record.version_g)?.map(|version| version.content);
-    let text = Text::new(content.unwrap_or_default());
+    let text = Text::of(read, record)?;
     let next = || text.judge_next(&home, record.status.as_deref(), role);
     match text.judge(&home).and_then(|()| next()) {
         // Whoever saved it might do that, or it had been refused.
@@ -109,8 +108,7 @@ pub fn breach(
         Standing::Live { .. } | Standing::Gone => None,
     };
     let Some(home) = home else { return Ok(None) };
-    let content = read.version(record.version_g)?.map(|version| version.content);
-    let saved = Text::new(content.unwrap_or_default());
+    let saved = Text::of(read, record)?;
     // What comes back is what the backup says by then.
     let backup = match &record.standing {
         Standing::Parked { .. } => backup_text(read, record)?,

@@ -9,7 +9,7 @@ use crate::ledger::Trace;
 use crate::names::RecordId;
 use crate::record::{Document, Flaw};
 use crate::refusal::{Refusal, Rule};
-use crate::store::{Record, Standing, StoreError};
+use crate::store::{Read, Record, Standing, StoreError};
 
 /// A whole text, parsed before it comes to the writer, so that the writer does not wait for it.
 #[derive(Clone, Debug)]
@@ -29,11 +29,20 @@ impl Text {
         Text { bytes, parsed }
     }
 
+    /// The text that a record has now.
+    ///
+    /// # Errors
+    /// A failure of the store.
+    pub fn of(read: &dyn Read, record: &Record) -> Result<Self, StoreError> {
+        let version = read.version(record.version_g)?;
+        Ok(Text::new(version.map(|version| version.content).unwrap_or_default()))
+    }
+
     /// A text that is known to be right and need not be read.
     pub(in crate::engine) fn unread(bytes: Vec<u8>) -> Self {
         let why = "this text was not read";
         let parsed = Err(Flaw {
-            rule: crate::refusal::Rule::Store,
+            rule: Rule::Store,
             reason: why.to_owned(),
             remedy: String::new(),
             place: None,
