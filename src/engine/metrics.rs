@@ -10,7 +10,7 @@
 
 use std::fmt::{Display, Write as _};
 
-use super::Engine;
+use super::{Engine, kind_of, running_leases};
 use crate::config::Config;
 use crate::names::ShownPath;
 use crate::numbers::{G, Operation, Times};
@@ -82,10 +82,7 @@ impl Text {
         let name = "workfs_records";
         self.head((name, GAUGE, "Records by workspace, kind and state."));
         for workspace in read.workspaces()?.iter().filter(|workspace| workspace.dir.is_some()) {
-            // A layout may have made it one of another kind than it was made for.
-            let binding = config.bind(&workspace.path);
-            let kind = binding.as_ref().map(|binding| binding.kind.name().to_string());
-            let kind = kind.unwrap_or_else(|| workspace.kind.clone());
+            let (binding, kind) = (config.bind(&workspace.path), kind_of(config, workspace));
             let path = ShownPath::from(&workspace.path);
             let mut states = read.live_records(workspace.key)?;
             // A state that is emptied is told to be empty.
@@ -101,12 +98,7 @@ impl Text {
                 self.sample(name, &labels, count);
             }
         }
-        let mut leases = 0_u64;
-        read.leases(&mut |(row, _)| {
-            leases += u64::from(row.runs());
-            true
-        })?;
-        self.one(("workfs_leases", GAUGE, "Leases that run."), leases);
+        self.one(("workfs_leases", GAUGE, "Leases that run."), running_leases(read)?);
         Ok(())
     }
 

@@ -62,7 +62,9 @@ pub use desk::bell::{Bell, Subscription};
 pub use desk::no_room::AskRoom;
 pub use desk::sync::Sync;
 pub use desk::writer::{Engine, start};
-pub use lease::{Ends, Fence, Heartbeat, LeaseClock, LeaseNote, lease_of, told_of_return};
+pub use lease::{
+    Ends, Fence, Heartbeat, LeaseClock, LeaseNote, lease_of, running_leases, told_of_return,
+};
 pub use nodes::create::{Create, NewContent, OnDraft};
 pub use nodes::lane::IntoLane;
 pub use nodes::link::Link;
@@ -73,7 +75,7 @@ pub use nodes::while_named::WhileNamed;
 pub use nodes::xattr::{RemoveXattr, SetXattr};
 pub use places::computed::{is_shown, only_shown, told_why};
 pub use places::governed::{
-    Governed, Home, Slot, governed, is_plain, path_below, path_of, path_of_dir, slot,
+    Governed, Home, Slot, governed, is_plain, kind_of, path_below, path_of, path_of_dir, slot,
     would_be_governed,
 };
 pub use places::past_names::{

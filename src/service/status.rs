@@ -5,6 +5,7 @@ use serde::{Deserialize, Serialize};
 use super::find::state_dirs;
 use super::{Exit, Failure, Service};
 use crate::config::Config;
+use crate::engine::running_leases;
 use crate::kind::State;
 use crate::names::{Shown, ShownPath};
 use crate::numbers::G;
@@ -128,11 +129,6 @@ impl StatusReport {
 pub(super) fn status(service: &Service) -> Result<StatusReport, Failure> {
     let config = service.engine.config();
     service.read(|read| {
-        let mut leases = 0;
-        read.leases(&mut |(row, _)| {
-            leases += u64::from(row.runs());
-            true
-        })?;
         let last = read.last_event()?;
         let last_at = last.as_ref().and_then(|row| Some(seconds(row.said().get("at")?.as_str()?)));
         Ok(StatusReport {
@@ -140,7 +136,7 @@ pub(super) fn status(service: &Service) -> Result<StatusReport, Failure> {
             store_bytes: service.engine.readers().figures().bytes,
             last_g: last.map_or(G(0), |row| row.g),
             last_at,
-            leases,
+            leases: running_leases(read)?,
             workspaces: workspaces(read, &config)?,
             quotas: quotas(read, &config)?,
             undone: service.engine.undone().told(),

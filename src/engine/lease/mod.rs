@@ -148,6 +148,19 @@ pub(super) fn ran_out(record: &Record, told: &str) -> String {
     format!("it is in {}; its lease ran out, and {told}", record.state)
 }
 
+/// How many leases run.
+///
+/// # Errors
+/// A failure of the store.
+pub fn running_leases(read: &dyn Read) -> Result<u64, StoreError> {
+    let mut leases = 0;
+    read.leases(&mut |(row, _)| {
+        leases += u64::from(row.runs());
+        true
+    })?;
+    Ok(leases)
+}
+
 /// The lease that a record's state gives to its owner, where it has one whose lease has not run out.
 #[must_use]
 pub fn lease_of<'k>(kind: &'k Kind, record: &Record) -> Option<&'k Lease> {

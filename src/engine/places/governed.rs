@@ -139,6 +139,14 @@ pub fn governed(read: &dyn Read, config: &Config, dir: Ino) -> Result<Option<Gov
     Ok(Some(Governed { workspace, path, relative, binding, place }))
 }
 
+/// The name of the kind of a workspace: that of the present layout, which may have made it one of another kind than it
+/// was made for.
+#[must_use]
+pub fn kind_of(config: &Config, workspace: &WorkspaceRow) -> String {
+    let binding = config.bind(&workspace.path);
+    binding.map_or_else(|| workspace.kind.clone(), |binding| binding.kind.name().to_string())
+}
+
 /// Whether directory `dir` is none of a workspace's: no row says so, or the row of one that the configuration has
 /// makes nothing of it any more.
 ///
