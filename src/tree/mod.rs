@@ -36,7 +36,7 @@ pub use kernels::told::{At, Going, Scene, Stage, StandIn};
 pub use kernels::touched::{Touch, Touched};
 pub use txn::TxnTree;
 
-use crate::engine::{Command, Engine};
+use crate::engine::{Command, Engine, Refuse};
 use crate::names::{FileName, NameError};
 use crate::numbers::{Ino, UnixNanos};
 use crate::refusal::{Door, Refusal, Rule};
@@ -122,6 +122,25 @@ impl WorkTree {
                 Err(refusal) => Err(refusal.rule.errno(door)),
             });
         });
+    }
+
+    /// Tells `why` of what is refused before it comes to the writer; gives what it is answered with.
+    fn refuse(&self, caller: &Caller, door: Door, refuse: Refuse) -> Errno {
+        let errno = refuse.refusal.rule.errno(door);
+        self.engine.submit(self.context(caller, door), refuse, |_| ());
+        errno
+    }
+
+    /// The same, answered when `why` has it.
+    fn refuse_and_answer<T: 'static>(
+        &self,
+        caller: &Caller,
+        door: Door,
+        refuse: Refuse,
+        reply: Reply<T>,
+    ) {
+        let errno = refuse.refusal.rule.errno(door);
+        self.engine.submit(self.context(caller, door), refuse, move |_| reply.send(Err(errno)));
     }
 
     /// The scene's place, if the caller is the thread that tells watchers and changes nothing.

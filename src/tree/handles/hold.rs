@@ -100,16 +100,12 @@ impl WorkTree {
             let Some(fence) = Fence::of(&record) else { return Ok(None) };
             let refusal = not_to_hold((&context, as_stored), &config, read, &record)?;
             let text = render(read, &viewer, key)?;
-            Ok(Some((record, fence, refusal, text)))
+            Ok(Some((fence, refusal, text)))
         })?;
-        let (record, fence, refusal, text) = found.ok_or(Rule::Absent.errno(Door::Name))?;
+        let (fence, refusal, text) = found.ok_or(Rule::Absent.errno(Door::Name))?;
         if let Some(refusal) = refusal {
-            let errno = refusal.rule.errno(Door::Name);
-            if let Standing::Live { dir, name, .. } = record.standing {
-                let refuse = Refuse { operation: "hold", about: About::Name(dir, name), refusal };
-                self.engine.submit(context, refuse, |_| ());
-            }
-            return Err(errno);
+            let refuse = Refuse { operation: "hold", about: About::Record(key), refusal };
+            return Err(self.refuse(caller, Door::Name, refuse));
         }
         let context = Context { origin: Origin::Daemon, ..context };
         let text = text.into_bytes().into();

@@ -101,10 +101,8 @@ impl WorkTree {
     /// Refuses to open for writing what the caller may not write, so that it hears of it before
     /// it has written anything. The writer asks again, in the transaction.
     fn refuse_open(&self, caller: &Caller, refusal: Refusal, about: About, reply: Reply<Opened>) {
-        let errno = refusal.rule.errno(Door::Name);
-        let command = Refuse { operation: "open", about, refusal };
-        let context = self.context(caller, Door::Name);
-        self.engine.submit(context, command, move |_| reply.send(Err(errno)));
+        let refuse = Refuse { operation: "open", about, refusal };
+        self.refuse_and_answer(caller, Door::Name, refuse, reply);
     }
 
     pub(in crate::tree) fn opened(

@@ -232,10 +232,7 @@ impl WorkTree {
 
     /// Tells `why` that nothing more can be opened.
     pub(super) fn refuse_too_many(&self, caller: &Caller, about: About, refusal: Refusal) -> Errno {
-        let errno = refusal.rule.errno(Door::Name);
-        let command = Refuse { operation: "open", about, refusal };
-        self.engine.submit(self.context(caller, Door::Name), command, |_| ());
-        errno
+        self.refuse(caller, Door::Name, Refuse { operation: "open", about, refusal })
     }
 }
 

@@ -136,11 +136,8 @@ impl WorkTree {
                 format!("`{name}` would be a second name of a new file that was not judged yet"),
                 "close the file first: it is judged then",
             );
-            let errno = refusal.rule.errno(Door::Name);
-            let about = About::Name(parent, name);
-            let refuse = Refuse { operation: "link", about, refusal };
-            let context = self.context(caller, Door::Name);
-            return self.engine.submit(context, refuse, move |_| reply.send(Err(errno)));
+            let refuse = Refuse { operation: "link", about: About::Name(parent, name), refusal };
+            return self.refuse_and_answer(caller, Door::Name, refuse, reply);
         }
         let command = Link { ino, parent, name };
         self.submit_for_entry(caller, Door::Name, command, reply);
@@ -233,11 +230,9 @@ impl WorkTree {
         if found.is_none() {
             return Ok(());
         }
-        let refusal = only_shown(name);
-        let errno = refusal.rule.errno(Door::Name);
-        let refuse = Refuse { operation, about: About::Name(dir, name.clone()), refusal };
-        self.engine.submit(self.context(caller, Door::Name), refuse, |_| ());
-        Err(errno)
+        let about = About::Name(dir, name.clone());
+        let refuse = Refuse { operation, about, refusal: only_shown(name) };
+        Err(self.refuse(caller, Door::Name, refuse))
     }
 
     /// The file that a rename would take while it is being written, and its name: its own, or that

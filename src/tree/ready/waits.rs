@@ -121,10 +121,8 @@ impl WorkTree {
 
     fn refuse_to_wait(&self, caller: &Caller, error: &io::Error) -> Errno {
         let refusal = no_thread(error);
-        let errno = refusal.rule.errno(Door::Handle);
-        let command = Refuse { operation: "wait", about: About::Nothing, refusal };
-        self.engine.submit(self.context(caller, Door::Handle), command, |_| ());
-        errno
+        let refuse = Refuse { operation: "wait", about: About::Nothing, refusal };
+        self.refuse(caller, Door::Handle, refuse)
     }
 }
 

@@ -58,10 +58,8 @@ impl WorkTree {
         let (config, context) = (self.engine.config(), self.context(caller, Door::Name));
         let forbidden = self.read(|read| forbids_writing(read, &config, &context, ino))?;
         let Some(refusal) = forbidden else { return Ok(()) };
-        let errno = refusal.rule.errno(Door::Name);
         let refuse = Refuse { operation: "truncate", about: About::Node(ino), refusal };
-        self.engine.submit(context, refuse, |_| ());
-        Err(errno)
+        Err(self.refuse(caller, Door::Name, refuse))
     }
 
     /// `truncate(2)` of a plain file: a save of what is left.

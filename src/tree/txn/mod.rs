@@ -108,11 +108,8 @@ impl TxnTree {
 
     /// Puts into `why` that a transaction has met a limit: no program that works in it, or begins it, says which.
     fn tell(&self, caller: &Caller, txn: &FileName, door: Door, refusal: Refusal) -> Errno {
-        let errno = refusal.rule.errno(door);
         let about = About::Path(path_of_txn(txn));
-        let refuse = Refuse { operation: "txn", about, refusal };
-        self.below.engine.submit(self.below.context(caller, door), refuse, |_| ());
-        errno
+        self.below.refuse(caller, door, Refuse { operation: "txn", about, refusal })
     }
 
     /// The entry of a node: the kernel keeps nothing of a transaction.
@@ -133,10 +130,9 @@ impl TxnTree {
     fn begin(&self, caller: &Caller, name: FileName, reply: Reply<Entry>) {
         let context = self.below.context(caller, Door::Name);
         if let Err(refusal) = self.below.may_begin_txn(caller, &context) {
-            let errno = refusal.rule.errno(Door::Name);
             let about = About::Path(path_of_txn(&name));
             let refuse = Refuse { operation: "txn", about, refusal };
-            return self.below.engine.submit(context, refuse, move |_| reply.send(Err(errno)));
+            return self.below.refuse_and_answer(caller, Door::Name, refuse, reply);
         }
         let root = self.below.root(caller);
         let begun = self.below.read(|read| path_of_dir(read, root)).and_then(|path| {
