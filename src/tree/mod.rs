@@ -36,7 +36,7 @@ pub use kernels::told::{At, Going, Scene, Stage, StandIn};
 pub use kernels::touched::{Touch, Touched};
 pub use txn::TxnTree;
 
-use crate::engine::{Command, Engine, Refuse};
+use crate::engine::{Command, Engine, Refuse, RemoveWhat};
 use crate::names::{FileName, NameError};
 use crate::numbers::{Ino, UnixNanos};
 use crate::refusal::{Door, Refusal, Rule};
@@ -370,7 +370,7 @@ impl Tree for WorkTree {
     fn unlink(&self, caller: &Caller, parent: Ino, name: &OsStr, reply: Reply<()>) {
         let name = name_or_answer!(name, reply);
         if let Some(stage) = self.teller(caller) {
-            return stage.remove(caller, (parent, &name), false, reply);
+            return stage.remove(caller, (parent, &name), RemoveWhat::File, reply);
         }
         self.unlink_name(caller, parent, name, reply);
     }
@@ -378,7 +378,7 @@ impl Tree for WorkTree {
     fn rmdir(&self, caller: &Caller, parent: Ino, name: &OsStr, reply: Reply<()>) {
         let name = name_or_answer!(name, reply);
         if let Some(stage) = self.teller(caller) {
-            return stage.remove(caller, (parent, &name), true, reply);
+            return stage.remove(caller, (parent, &name), RemoveWhat::Directory, reply);
         }
         self.remove_dir(caller, parent, name, reply);
     }

@@ -2,9 +2,10 @@
 
 use std::sync::Arc;
 
-use workfs_mount::{Attr, Caller, proc_text, thread_here};
+use workfs_mount::{Attr, Caller, thread_here};
 
 use super::identity::Identity;
+use super::lineage::told;
 use crate::engine::{
     Bits, Context, Origin, Registry, has_bits, how_to_bind, ledger_role, runs_the_store, user_name,
 };
@@ -154,7 +155,8 @@ pub(in crate::tree) fn allows(attr: &Attr, caller: &Caller, bits: u32) -> bool {
 
 /// Whether a group is one of the further ones of a thread that waits for its call.
 fn has_group(thread: u32, group: u32) -> bool {
-    told(thread, "Groups:").split_whitespace().any(|one| one.parse() == Ok(group))
+    let groups = told(thread, "Groups:").unwrap_or_default();
+    groups.split_whitespace().any(|one| one.parse() == Ok(group))
 }
 
 /// Whether a thread that waits for its call has CAP_FOWNER where this process is. In a name space of users of its own
@@ -162,16 +164,9 @@ fn has_group(thread: u32, group: u32) -> bool {
 pub(in crate::tree) fn acts_as_owner(thread: u32) -> bool {
     const CAP_FOWNER: u32 = 3;
     let space = |of: &str| std::fs::read_link(format!("/proc/{of}/ns/user")).ok();
-    let has = u64::from_str_radix(&told(thread, "CapEff:"), 16)
-        .is_ok_and(|all| all >> CAP_FOWNER & 1 == 1);
+    let all = told(thread, "CapEff:").and_then(|all| u64::from_str_radix(&all, 16).ok());
+    let has = all.is_some_and(|all| all >> CAP_FOWNER & 1 == 1);
     has && space("self").is_some_and(|own| space(&thread.to_string()) == Some(own))
-}
-
-/// What `/proc` says of a thread under this word.
-fn told(thread: u32, word: &str) -> String {
-    let status = proc_text(format!("/proc/{thread}/status")).unwrap_or_default();
-    let told = status.lines().find_map(|line| line.strip_prefix(word)).unwrap_or_default();
-    told.trim().to_owned()
 }
 
 #[cfg(test)]
@@ -197,7 +192,7 @@ mod tests {
         BufReader::new(child.stdout.take().unwrap()).read_line(&mut said).unwrap();
         // Not every user may have one.
         if said == "begun\n" {
-            assert_ne!(told(child.id(), "CapEff:").trim_matches('0'), "");
+            assert_ne!(told(child.id(), "CapEff:").unwrap().trim_matches('0'), "");
             assert!(!acts_as_owner(child.id()));
         }
         drop(child.stdin.take());

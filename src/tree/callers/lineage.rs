@@ -201,6 +201,11 @@ pub(super) fn age(process: u32) -> Option<Duration> {
     Some(up.saturating_sub(started))
 }
 
+/// What `/proc` says of a thread under this word of its status.
+pub(super) fn told(thread: u32, word: &str) -> Option<String> {
+    Some(field(&status(thread)?, word)?.to_owned())
+}
+
 fn status(thread: u32) -> Option<String> {
     let thread = thread_here(thread)?;
     proc_text(format!("/proc/{thread}/status")).ok()

@@ -19,6 +19,7 @@ use workfs_mount::{
     Reply,
 };
 
+use crate::engine::RemoveWhat;
 use crate::names::FileName;
 use crate::numbers::Ino;
 use crate::tree::Answer;
@@ -209,13 +210,16 @@ impl Stage {
         &self,
         caller: &Caller,
         (parent, name): (Ino, &FileName),
-        directory: bool,
+        what: RemoveWhat,
         reply: Reply<()>,
     ) {
         reply.send(self.is_set(caller, |scene, shown| {
             let Scene::Removed(at, stand_in) = scene else { return false };
-            let is_directory = stand_in.node_type == NodeType::Directory;
-            shown && (at.0, &at.1) == (parent, name) && is_directory == directory
+            let goes = match stand_in.node_type {
+                NodeType::Directory => RemoveWhat::Directory,
+                _ => RemoveWhat::File,
+            };
+            shown && (at.0, &at.1) == (parent, name) && goes == what
         }));
     }
 

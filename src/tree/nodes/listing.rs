@@ -5,7 +5,7 @@
 use parking_lot::Mutex;
 use workfs_mount::{Attr, Caching, Caller, Detail, DirEntry, Errno, Handle, Opened};
 
-use crate::names::FileName;
+use crate::names::{AGENTS_FILE, FileName};
 use crate::numbers::Ino;
 use crate::refusal::Door;
 use crate::store::{NodeKind, Read, StoreError};
@@ -117,7 +117,7 @@ impl WorkTree {
         let mut found = Vec::new();
         if dir == self.root(caller) {
             // PROOF: a literal that is a file name.
-            found.push((FileName::new("AGENTS.md").expect("a file name"), Computed::AgentsMd));
+            found.push((FileName::new(AGENTS_FILE).expect("a file name"), Computed::AgentsMd));
         }
         if let Some(workspace) = self.workspace_of(read, dir)? {
             found.push((workspace.binding.kind.order().dir.clone(), Computed::Ready(dir)));
