@@ -113,13 +113,14 @@ fn one(dir: &Path, lazy: bool, global: &Global, output: &Output) -> Result<Exit,
     std::env::set_current_dir("/").map_err(|error| Failure::io("leaving the directory", &error))?;
     // What is mounted there in another name space is none of this one's.
     let asked = mounted.as_ref().map(|_| by_the_daemon(&paths, &dir, lazy));
-    match asked.unwrap_or(Ok(None)) {
-        Ok(Some(users)) => {
-            users.iter().for_each(|daemon| output.note(&still_used(&dir, *daemon)));
+    match asked.unwrap_or(Ok(ByDaemon::NotIts)) {
+        Ok(ByDaemon::Unmounted) => return done(&dir, output),
+        Ok(ByDaemon::StillUsed(daemon)) => {
+            output.note(&still_used(&dir, daemon));
             return done(&dir, output);
         }
         // It ended, or the mount is another daemon's or nobody's.
-        Ok(None) => {}
+        Ok(ByDaemon::NotIts) => {}
         // One that is stopped sees it when it goes on.
         Err(failure) if lazy && failure.cause == Cause::Busy => {
             output.note(&failure.reason);
@@ -195,29 +196,38 @@ fn has(mounts: &[MountInfo], dir: &Path) -> bool {
     mounts.iter().any(is_it)
 }
 
-/// The store's daemon unmounts it, if it can: whether it stays for who uses it still, and which it is.
-fn by_the_daemon(
-    paths: &StorePaths,
-    dir: &Path,
-    lazy: bool,
-) -> Result<Option<Option<u32>>, Failure> {
-    let Some(mut client) = Client::connect(paths)? else { return Ok(None) };
+/// What a store's daemon made of a mount.
+enum ByDaemon {
+    /// It is gone.
+    Unmounted,
+    /// It was taken from sight; the daemon, of this process id, stays for who uses it still.
+    StillUsed(u32),
+    /// It is not the daemon's, or there is none.
+    NotIts,
+}
+
+/// The store's daemon unmounts it, if it can.
+fn by_the_daemon(paths: &StorePaths, dir: &Path, lazy: bool) -> Result<ByDaemon, Failure> {
+    let Some(mut client) = Client::connect(paths)? else { return Ok(ByDaemon::NotIts) };
     let ask = UnmountAsk { dir: dir.to_str().unwrap_or_default().to_owned(), lazy };
     match client.ask(&Ask::Unmount(ask)) {
         Ok(Some(Answer::Unmounted { ending: true })) => {
             client.await_end();
-            Ok(Some(None))
+            Ok(ByDaemon::Unmounted)
         }
         Ok(Some(Answer::Unmounted { ending: false })) if lazy => {
             let Some(Answer::Mounts { daemon, mounts }) = client.ask(&Ask::Ps)? else {
-                return Ok(Some(None));
+                return Ok(ByDaemon::Unmounted);
             };
             let is_it = |mount: &MountInfo| mount.detached && Path::new(&mount.dir) == dir;
-            Ok(Some(mounts.iter().any(is_it).then_some(daemon.pid)))
+            Ok(match mounts.iter().any(is_it) {
+                true => ByDaemon::StillUsed(daemon.pid),
+                false => ByDaemon::Unmounted,
+            })
         }
-        Ok(Some(Answer::Unmounted { .. })) => Ok(Some(None)),
-        Ok(_) => Ok(None),
-        Err(failure) if failure.cause == Cause::Absent => Ok(None),
+        Ok(Some(Answer::Unmounted { .. })) => Ok(ByDaemon::Unmounted),
+        Ok(_) => Ok(ByDaemon::NotIts),
+        Err(failure) if failure.cause == Cause::Absent => Ok(ByDaemon::NotIts),
         Err(failure) => Err(failure),
     }
 }

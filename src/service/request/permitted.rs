@@ -34,7 +34,7 @@ pub fn expect_way_to_part(
         service.read(|read| {
             for from in from {
                 let is_above = part.below(from).is_some();
-                if is_above && reach_from(read, caller, (from, part))?.is_some() {
+                if is_above && reach_from(read, caller, (from, part))?.is_open() {
                     return Ok(true);
                 }
             }
@@ -107,8 +107,11 @@ pub(in crate::service) fn expect_takeable(
 
 /// Where nothing lies there is nothing to hide.
 fn is_readable(read: &dyn Read, caller: &Caller, path: &TreePath) -> Result<bool, Failure> {
-    let at = reach(read, caller, path)?;
-    Ok(at.is_some_and(|at| at.is_none_or(|node| mode_allows(&node, caller.who(), 0o4))))
+    Ok(match reach(read, caller, path)? {
+        Reached::Closed => false,
+        Reached::Nothing => true,
+        Reached::Node(node) => mode_allows(&node, caller.who(), 0o4),
+    })
 }
 
 /// Whether a directory on the way to a path in the caller's sight lets its user not pass.
@@ -117,15 +120,26 @@ pub(in crate::service) fn is_closed(
     caller: &Caller,
     path: &TreePath,
 ) -> Result<bool, Failure> {
-    Ok(reach(read, caller, path)?.is_none())
+    Ok(!reach(read, caller, path)?.is_open())
 }
 
-/// What lies at a path in the caller's sight, if anything does; `None` if its user may not pass there.
-fn reach(
-    read: &dyn Read,
-    caller: &Caller,
-    path: &TreePath,
-) -> Result<Option<Option<Node>>, Failure> {
+/// What a user comes to who goes to a path.
+enum Reached {
+    /// A directory on the way lets it not pass.
+    Closed,
+    /// Nothing lies there.
+    Nothing,
+    Node(Node),
+}
+
+impl Reached {
+    fn is_open(&self) -> bool {
+        !matches!(self, Reached::Closed)
+    }
+}
+
+/// What lies at a path in the caller's sight.
+fn reach(read: &dyn Read, caller: &Caller, path: &TreePath) -> Result<Reached, Failure> {
     reach_from(read, caller, (caller.part.root(), path))
 }
 
@@ -134,17 +148,17 @@ fn reach_from(
     read: &dyn Read,
     caller: &Caller,
     (from, path): (&TreePath, &TreePath),
-) -> Result<Option<Option<Node>>, Failure> {
+) -> Result<Reached, Failure> {
     let names = path.names();
     let top = from.names().len();
     let mut at = node_at(read, from)?;
     for name in names.iter().skip(top) {
         let Some(dir) = at.filter(|dir| mode_allows(dir, caller.who(), 0o1)) else {
-            return Ok(None);
+            return Ok(Reached::Closed);
         };
         at = read.lookup(dir.ino, name)?;
     }
-    Ok(Some(at))
+    Ok(at.map_or(Reached::Nothing, Reached::Node))
 }
 
 /// Fails unless what lies at a path in the caller's sight is a file of its user's.
