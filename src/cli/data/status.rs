@@ -11,6 +11,7 @@ use super::ask::{Missing, ask, each_reply};
 use crate::daemon::{StorePaths, is_dead, of_workfs};
 use crate::names::printable;
 use crate::service::{Reply, Request};
+use crate::units::counted;
 
 /// Its arguments.
 #[derive(Debug, Args)]
@@ -41,9 +42,8 @@ pub fn run(args: &StatusArgs, global: &Global, output: &Output) -> Result<Exit, 
             output.line(&report.human())?;
             output.line(&match &served {
                 Some((daemon, mounts)) => {
-                    let plural = if mounts.len() == 1 { "" } else { "s" };
-                    let count = mounts.len();
-                    let served = format!("served by process {}, {count} mount{plural}", daemon.pid);
+                    let count = counted(mounts.len(), "mount");
+                    let served = format!("served by process {}, {count}", daemon.pid);
                     match daemon.expect_store() {
                         Ok(()) => served,
                         Err(failure) => format!("{served}\n{}: {}", failure.reason, failure.remedy),
