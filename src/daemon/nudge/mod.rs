@@ -57,28 +57,27 @@ pub fn start(hub: &Arc<Hub>, engine: &Engine) -> std::io::Result<()> {
             let Some(now) = hub.upgrade() else { return };
             let somebody = watched.look(&now);
             let Some(readers) = readers.upgrade() else { return };
-            if somebody {
-                let found = crate::store::read(&*readers, |read| {
-                    let hub = &now;
-                    let mut tell =
-                        Tell { read, config: &config, hub, watched: &watched, calls: vec![] };
-                    tell.batch(&batch);
-                    Ok(tell.calls)
-                });
-                match found {
-                    Ok(calls) => {
-                        if calls.iter().any(|call| call.what.brings_dir()) {
-                            watched.tells_of_dir();
-                        }
-                        // A watcher that is flooded looks at the directory anyway.
-                        calls.into_iter().for_each(|call| drop(send.try_send(call)));
-                    }
-                    Err(error) => tracing::warn!(%error, "watchers are not told"),
-                }
-            } else {
+            if !somebody {
                 drop((now, readers));
                 // What happens meanwhile waits in the queue: whoever begins to watch hears of it.
                 std::thread::sleep(WATCHERS_LOOK_EVERY);
+                continue;
+            }
+            let found = crate::store::read(&*readers, |read| {
+                let (hub, watched) = (&now, &watched);
+                let mut tell = Tell { read, config: &config, hub, watched, calls: vec![] };
+                tell.batch(&batch);
+                Ok(tell.calls)
+            });
+            match found {
+                Ok(calls) => {
+                    if calls.iter().any(|call| call.what.brings_dir()) {
+                        watched.tells_of_dir();
+                    }
+                    // A watcher that is flooded looks at the directory anyway.
+                    calls.into_iter().for_each(|call| drop(send.try_send(call)));
+                }
+                Err(error) => tracing::warn!(%error, "watchers are not told"),
             }
         }
     })?;

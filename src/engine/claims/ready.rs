@@ -132,36 +132,7 @@ pub fn explain(
             let fault = text.document().ok().and_then(|said| kind.claim_fault(said.value()));
             fault.map_or_else(|| "it cannot be claimed".to_owned(), |fault| fault.reason)
         }
-        Hindrance::Waits(_) => {
-            let mut out = String::from("it waits for ");
-            let mut named = 0;
-            for Edge { other, .. } in read.dependencies(record.workspace, &record.id)? {
-                let found = read.record_named(record.workspace, &other)?;
-                if found.as_ref().is_some_and(|found| found.readiness.done) {
-                    continue;
-                }
-                named += 1;
-                if named > NAMED_MAX {
-                    out.push_str(", …");
-                    break;
-                }
-                let comma = if named > 1 { ", " } else { "" };
-                let state = match found.map(|found| (found.standing, found.state)) {
-                    None if has_draft(read, kind, record.workspace, &other)? => {
-                        "a draft, and no record yet".to_owned()
-                    }
-                    None => "there is no such record".to_owned(),
-                    Some((Standing::Live { .. }, state)) => format!("in {state}"),
-                    Some((Standing::Parked { .. }, state)) => {
-                        format!("in {state}, parked: its file has the name of a backup")
-                    }
-                    Some((Standing::Gone, _)) => "removed before it was done".to_owned(),
-                };
-                // Writing to a String cannot fail.
-                let _ = write!(out, "{comma}`{other}` ({state})");
-            }
-            out
-        }
+        Hindrance::Waits(_) => waits_for(read, kind, record)?,
         Hindrance::NoTime => {
             format!("its `{}` is no time: 2026-02-04T17:05:00Z is one", kind.shown_not_before())
         }
@@ -171,7 +142,39 @@ pub fn explain(
     }))
 }
 
-/// Dependencies that [`explain`] names.
+/// For whom a record waits, and how it stands with each.
+fn waits_for(read: &dyn Read, kind: &Kind, record: &Record) -> Result<String, StoreError> {
+    let mut out = String::from("it waits for ");
+    let mut named = 0;
+    for Edge { other, .. } in read.dependencies(record.workspace, &record.id)? {
+        let found = read.record_named(record.workspace, &other)?;
+        if found.as_ref().is_some_and(|found| found.readiness.done) {
+            continue;
+        }
+        named += 1;
+        if named > NAMED_MAX {
+            out.push_str(", …");
+            break;
+        }
+        let comma = if named > 1 { ", " } else { "" };
+        let state = match found.map(|found| (found.standing, found.state)) {
+            None if has_draft(read, kind, record.workspace, &other)? => {
+                "a draft, and no record yet".to_owned()
+            }
+            None => "there is no such record".to_owned(),
+            Some((Standing::Live { .. }, state)) => format!("in {state}"),
+            Some((Standing::Parked { .. }, state)) => {
+                format!("in {state}, parked: its file has the name of a backup")
+            }
+            Some((Standing::Gone, _)) => "removed before it was done".to_owned(),
+        };
+        // Writing to a String cannot fail.
+        let _ = write!(out, "{comma}`{other}` ({state})");
+    }
+    Ok(out)
+}
+
+/// Dependencies that [`waits_for`] names.
 const NAMED_MAX: usize = 10;
 
 impl Turn<'_> {

@@ -149,24 +149,7 @@ impl Schema {
                     options.as_array().into_iter().flatten().filter_map(Value::as_str).collect();
                 one_of(&field, found, &options, "")
             }
-            ValidationErrorKind::Pattern { pattern } => match self.examples(error) {
-                Some(examples) => match takes(pattern, &examples) {
-                    Takes::Words => one_of(&field, found, &examples, ""),
-                    Takes::WordsInAnyCase => one_of(&field, found, &examples, " (any case)"),
-                    Takes::More => {
-                        let found = shortened(found.as_str().unwrap_or_default());
-                        let not = dates(&examples)
-                            .map_or("which is not in its form".to_owned(), |what| {
-                                format!("not {what}")
-                            });
-                        (format!("{field} is `{found}`, {not}"), like(&field, &examples))
-                    }
-                },
-                None => (
-                    format!("{field} does not match the pattern {pattern}"),
-                    format!("write {field} in that form"),
-                ),
-            },
+            ValidationErrorKind::Pattern { pattern } => self.not_in_form(error, &field, pattern),
             ValidationErrorKind::Type { kind } => {
                 let (reason, remedy) = wrong_type(&field, found, kind);
                 (reason, self.examples(error).map_or(remedy, |all| like(&field, &all)))
@@ -185,6 +168,30 @@ impl Schema {
             _ => (format!("{field}: {}", error.masked()), format!("mend {field}, then save again")),
         };
         Fault { rule: Rule::Schema, pointer, reason: told(reason), remedy: told(remedy) }
+    }
+
+    /// What is said of a text that does not match this pattern, and what to do.
+    fn not_in_form(
+        &self,
+        error: &ValidationError<'_>,
+        field: &str,
+        pattern: &str,
+    ) -> (String, String) {
+        let found = error.instance().as_ref();
+        let Some(examples) = self.examples(error) else {
+            let reason = format!("{field} does not match the pattern {pattern}");
+            return (reason, format!("write {field} in that form"));
+        };
+        match takes(pattern, &examples) {
+            Takes::Words => one_of(field, found, &examples, ""),
+            Takes::WordsInAnyCase => one_of(field, found, &examples, " (any case)"),
+            Takes::More => {
+                let found = shortened(found.as_str().unwrap_or_default());
+                let not = dates(&examples)
+                    .map_or("which is not in its form".to_owned(), |what| format!("not {what}"));
+                (format!("{field} is `{found}`, {not}"), like(field, &examples))
+            }
+        }
     }
 
     /// All that is required beside what was found to be missing, and is missing, too.
