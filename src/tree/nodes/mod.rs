@@ -12,5 +12,5 @@ pub(super) mod ghosts;
 pub(super) mod kept_listing;
 mod listing;
 mod lookup;
-mod set_attr;
+pub(super) mod set_attr;
 mod statfs;

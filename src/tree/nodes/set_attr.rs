@@ -90,13 +90,17 @@ impl WorkTree {
     }
 }
 
-/// The change that sets this.
-fn command(ino: Ino, set: SetAttr, is_chown: bool) -> SetAttributes {
-    let time = |time: workfs_mount::TimeOrNow| match time {
+/// A time to set, as the engine takes it.
+pub(in crate::tree) fn time_of(time: workfs_mount::TimeOrNow) -> TimeOrNow {
+    match time {
         workfs_mount::TimeOrNow::At(at) => TimeOrNow::At(UnixNanos(at)),
         workfs_mount::TimeOrNow::Now => TimeOrNow::Now,
-    };
+    }
+}
+
+/// The change that sets this.
+fn command(ino: Ino, set: SetAttr, is_chown: bool) -> SetAttributes {
     let SetAttr { mode, uid, gid, size, atime, mtime } = set;
-    let (atime, mtime) = (atime.map(time), mtime.map(time));
+    let (atime, mtime) = (atime.map(time_of), mtime.map(time_of));
     SetAttributes { ino, mode, uid, gid, is_chown, size, atime, mtime }
 }

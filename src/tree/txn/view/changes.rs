@@ -9,9 +9,10 @@ use crate::engine::{
     TxnNode, absent, taken,
 };
 use crate::names::FileName;
-use crate::numbers::{Ino, UnixNanos};
+use crate::numbers::Ino;
 use crate::refusal::{Refusal, Rule};
 use crate::store::NodeType;
+use crate::tree::nodes::set_attr::time_of;
 use crate::tree::saves::unsaved::Unsaved;
 
 use super::root::CHANGE;
@@ -199,12 +200,8 @@ impl View {
         if let Some(size) = set.size {
             self.resize(below, node, size)?;
         }
-        let time = |time: workfs_mount::TimeOrNow| match time {
-            workfs_mount::TimeOrNow::At(at) => TimeOrNow::At(UnixNanos(at)),
-            workfs_mount::TimeOrNow::Now => TimeOrNow::Now,
-        };
         let SetAttr { mode, uid, gid, atime, mtime, .. } = set;
-        let (atime, mtime) = (atime.map(time), mtime.map(time));
+        let (atime, mtime) = (atime.map(time_of), mtime.map(time_of));
         if mode.is_none() && uid.is_none() && gid.is_none() && atime.is_none() && mtime.is_none() {
             return Ok(());
         }
