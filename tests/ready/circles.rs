@@ -79,7 +79,7 @@ fn hubs(desk: &Desk, hubs: usize, each: usize) -> [String; 2] {
 #[test]
 fn who_stands_between_very_many_that_wait_is_taken() {
     let desk = Desk::new();
-    let [earlier, later] = hubs(&desk, 11, 4_600);
+    let [earlier, later] = hubs(&desk, 11, 5_400);
     desk.put("t", "");
     desk.save("t", &format!("dependencies: [{earlier}]\nblocks: [{later}]\n")).unwrap();
     let refusal = desk.save("dependencies3", "dependencies: [blocks7]\n").unwrap_err();

@@ -15,7 +15,7 @@ use std::ops::RangeInclusive;
 
 use parking_lot::Mutex;
 
-use crate::limits::{CIRCLE_LOOK_MAX, RANKED_MAX};
+use crate::limits::RANKED_MAX;
 use crate::names::RecordId;
 use crate::numbers::WorkspaceKey;
 use crate::store::{Edge, Read, Result, Sides, StoreError};
@@ -204,7 +204,7 @@ impl Order {
     }
 
     /// Finds all that must come after the record and is ranked as what comes before it, or the other way round:
-    /// whichever are fewer. `None`: something is both, or they are too many.
+    /// whichever are fewer. `None`: something is both, or has no rank.
     fn contradicting(
         &self,
         read: &dyn Read,
@@ -214,7 +214,8 @@ impl Order {
     ) -> Result<Option<Side>> {
         let mut later = Side::new(self, &ends.later, &span, true);
         let mut earlier = Side::new(self, &ends.earlier, &span, false);
-        while later.seen.len() + earlier.seen.len() <= CIRCLE_LOOK_MAX {
+        // Both together are no more than have ranks.
+        loop {
             let is_later = later.seen.len() <= earlier.seen.len();
             let (side, others) =
                 if is_later { (&mut later, &ends.earlier) } else { (&mut earlier, &ends.later) };
@@ -237,7 +238,6 @@ impl Order {
                 side.meet(&other, rank);
             }
         }
-        Ok(None)
     }
 
     /// Moves these to the other end of the span, before what bounds them there; not if there is no room.
