@@ -37,7 +37,7 @@ fn serve(args: &DaemonArgs, global: &Global, said: &mut bool) -> Result<(), Fail
         .ok_or_else(|| Failure::new(Cause::Usage, "no store is named", "name one with --store"))?;
     let (paths, sync) = (StorePaths::of(store)?, daemon::durability(&args.sync)?);
     let patience = Patience::begin(i32::from(Exit::Interrupted.code()))?;
-    daemon::start_log("info", &paths)?;
+    daemon::start_log(&paths)?;
     daemon::run(&Options { paths, sync, linger: args.linger }, &patience, |_| {
         *said = true;
         if daemon::ready_line(&Readiness::Serves) {

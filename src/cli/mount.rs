@@ -275,7 +275,7 @@ fn in_front(options: &Options, ask: &MountAsk, output: &Output) -> Result<Exit, 
                 return Ok(exit);
             }
         } else {
-            daemon::start_log("info", &options.paths)?;
+            daemon::start_log(&options.paths)?;
             let served = daemon::run(options, &patience, |started| {
                 if let Answer::Mounted { mount, notes, .. } = started.mount(ask)? {
                     notes.iter().for_each(|note| output.note(note));

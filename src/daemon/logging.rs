@@ -21,14 +21,17 @@ use crate::store::{Identity, open_own};
 /// The environment variable that chooses what is logged.
 const FILTER_VARIABLE: &str = "WORKFS_LOG";
 
-/// Logs to standard error: what `WORKFS_LOG` says, else from `default` up. Where that is the log
+/// What is logged where that does not say.
+const FILTER: &str = "info";
+
+/// Logs to standard error: what `WORKFS_LOG` says, else from `info` up. Where that is the log
 /// `beside` a store it is kept from growing without end.
 ///
 /// # Errors
 /// If `WORKFS_LOG` cannot be read.
-pub fn start_log(default: &str, beside: &StorePaths) -> Result<(), Failure> {
+pub fn start_log(beside: &StorePaths) -> Result<(), Failure> {
     let text = std::env::var(FILTER_VARIABLE).unwrap_or_default();
-    let text = if text.is_empty() { default } else { &text };
+    let text = if text.is_empty() { FILTER } else { &text };
     let filter = EnvFilter::try_new(text).map_err(|error| {
         let reason = format!("{FILTER_VARIABLE} cannot be read: {error}");
         Failure::new(Cause::Usage, reason, "for example `info` or `warn,workfs::daemon=debug`")

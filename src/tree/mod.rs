@@ -131,16 +131,11 @@ impl WorkTree {
         errno
     }
 
-    /// The same, answered when `why` has it.
-    fn refuse_and_answer<T: 'static>(
-        &self,
-        caller: &Caller,
-        door: Door,
-        refuse: Refuse,
-        reply: Reply<T>,
-    ) {
-        let errno = refuse.refusal.rule.errno(door);
-        self.engine.submit(self.context(caller, door), refuse, move |_| reply.send(Err(errno)));
+    /// The same of what names something, answered when `why` has it.
+    fn refuse_and_answer<T: 'static>(&self, caller: &Caller, refuse: Refuse, reply: Reply<T>) {
+        let errno = refuse.refusal.rule.errno(Door::Name);
+        let context = self.context(caller, Door::Name);
+        self.engine.submit(context, refuse, move |_| reply.send(Err(errno)));
     }
 
     /// The scene's place, if the caller is the thread that tells watchers and changes nothing.

@@ -102,7 +102,7 @@ impl WorkTree {
     /// it has written anything. The writer asks again, in the transaction.
     fn refuse_open(&self, caller: &Caller, refusal: Refusal, about: About, reply: Reply<Opened>) {
         let refuse = Refuse { operation: "open", about, refusal };
-        self.refuse_and_answer(caller, Door::Name, refuse, reply);
+        self.refuse_and_answer(caller, refuse, reply);
     }
 
     pub(in crate::tree) fn opened(

@@ -137,7 +137,7 @@ impl WorkTree {
                 "close the file first: it is judged then",
             );
             let refuse = Refuse { operation: "link", about: About::Name(parent, name), refusal };
-            return self.refuse_and_answer(caller, Door::Name, refuse, reply);
+            return self.refuse_and_answer(caller, refuse, reply);
         }
         let command = Link { ino, parent, name };
         self.submit_for_entry(caller, Door::Name, command, reply);

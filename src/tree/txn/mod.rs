@@ -132,7 +132,7 @@ impl TxnTree {
         if let Err(refusal) = self.below.may_begin_txn(caller, &context) {
             let about = About::Path(path_of_txn(&name));
             let refuse = Refuse { operation: "txn", about, refusal };
-            return self.below.refuse_and_answer(caller, Door::Name, refuse, reply);
+            return self.below.refuse_and_answer(caller, refuse, reply);
         }
         let root = self.below.root(caller);
         let begun = self.below.read(|read| path_of_dir(read, root)).and_then(|path| {
