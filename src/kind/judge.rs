@@ -41,10 +41,10 @@ impl Kind {
         self.judge_status(content, state)?;
         self.judge_required(content, &self.state(state).requires, state)?;
         if let Some(status) = self.status_of(content) {
-            self.judge_required_by(content, self.required_with(state, status), status)?;
+            require_by(content, self.required_with(state, status), status)?;
         }
         if strict {
-            self.require(content, self.strict.iter(), "this workspace (it is `strict`)")?;
+            require(content, self.strict.iter(), "this workspace (it is `strict`)")?;
         }
         Ok(())
     }
@@ -71,7 +71,7 @@ impl Kind {
         let to = transition.to;
         self.judge_required(content, &self.state(to).requires, to)?;
         if let Some(status) = self.entry_status(to, status) {
-            self.judge_required_by(content, self.required_on_entry(transition, status), status)?;
+            require_by(content, self.required_on_entry(transition, status), status)?;
         }
         self.judge_required(content, &transition.requires, to)
     }
@@ -350,7 +350,7 @@ impl Kind {
         if required.iter().all(|path| path.is_in(content)) {
             return Ok(());
         }
-        self.require(content, required.iter(), &self.state(state).shown(None))
+        require(content, required.iter(), &self.state(state).shown(None))
     }
 
     /// The fields at the top without which the schema takes no content.
@@ -359,40 +359,39 @@ impl Kind {
         names.into_iter().flatten().filter_map(Value::as_str)
     }
 
-    fn judge_required_by<'p>(
-        &self,
-        content: &Value,
-        required: impl Iterator<Item = &'p FieldPath>,
-        status: &str,
-    ) -> Result<(), Fault> {
-        let mut required = required.peekable();
-        if required.peek().is_none() {
-            return Ok(());
-        }
-        self.require(content, required, &format!("status `{status}`"))
-    }
-
     /// What a record of `state` must have besides, where its status is this.
     pub fn required_with(&self, state: StateIx, status: &str) -> impl Iterator<Item = &FieldPath> {
         let with = self.state(state).status_requires.iter();
         with.filter(move |(when, _)| when == status).flat_map(|(_, required)| required)
     }
+}
 
-    fn require<'p>(
-        &self,
-        content: &Value,
-        mut required: impl Iterator<Item = &'p FieldPath>,
-        by: &str,
-    ) -> Result<(), Fault> {
-        match required.find(|path| !path.is_in(content)) {
-            None => Ok(()),
-            Some(path) => Err(Fault {
-                rule: Rule::Required,
-                pointer: path.nearest_pointer(content),
-                reason: format!("`{path}` is missing or empty, and {by} requires it"),
-                remedy: format!("add it: {}", example(path)),
-            }),
-        }
+/// Refuses a content that lacks what its status requires.
+fn require_by<'p>(
+    content: &Value,
+    required: impl Iterator<Item = &'p FieldPath>,
+    status: &str,
+) -> Result<(), Fault> {
+    let mut required = required.peekable();
+    if required.peek().is_none() {
+        return Ok(());
+    }
+    require(content, required, &format!("status `{status}`"))
+}
+
+fn require<'p>(
+    content: &Value,
+    mut required: impl Iterator<Item = &'p FieldPath>,
+    by: &str,
+) -> Result<(), Fault> {
+    match required.find(|path| !path.is_in(content)) {
+        None => Ok(()),
+        Some(path) => Err(Fault {
+            rule: Rule::Required,
+            pointer: path.nearest_pointer(content),
+            reason: format!("`{path}` is missing or empty, and {by} requires it"),
+            remedy: format!("add it: {}", example(path)),
+        }),
     }
 }
 

@@ -4,7 +4,6 @@ use std::path::Path;
 
 use clap::Args;
 
-use super::super::output::Stop;
 use crate::names::AgentName;
 use crate::service::{self, Request};
 
@@ -54,9 +53,9 @@ pub struct ReleaseArgs {
 
 impl DoneArgs {
     /// The request.
-    pub fn request(&self) -> Result<Request, Stop> {
+    pub fn request(&self) -> Request {
         let (what, agent) = (self.owned.what(), self.owned.agent.clone());
-        Ok(Request::Done(service::DoneArgs { what, summary: self.summary.clone(), agent }))
+        Request::Done(service::DoneArgs { what, summary: self.summary.clone(), agent })
     }
 
     /// A path that may tell the store.
@@ -67,9 +66,9 @@ impl DoneArgs {
 
 impl FailArgs {
     /// The request.
-    pub fn request(&self) -> Result<Request, Stop> {
+    pub fn request(&self) -> Request {
         let (what, agent) = (self.owned.what(), self.owned.agent.clone());
-        Ok(Request::Fail(service::FailArgs { what, message: self.message.clone(), agent }))
+        Request::Fail(service::FailArgs { what, message: self.message.clone(), agent })
     }
 
     /// A path that may tell the store.
@@ -80,9 +79,9 @@ impl FailArgs {
 
 impl ReleaseArgs {
     /// The request.
-    pub fn request(&self) -> Result<Request, Stop> {
+    pub fn request(&self) -> Request {
         let (what, agent) = (self.owned.what(), self.owned.agent.clone());
-        Ok(Request::Release(service::ReleaseArgs { what, agent }))
+        Request::Release(service::ReleaseArgs { what, agent })
     }
 
     /// A path that may tell the store.

@@ -4,7 +4,6 @@ use std::path::Path;
 
 use clap::Args;
 
-use super::super::output::Stop;
 use crate::names::AgentName;
 use crate::service::{self, Request};
 
@@ -24,10 +23,10 @@ pub struct ListArgs {
 
 impl ListArgs {
     /// The request.
-    pub fn request(&self) -> Result<Request, Stop> {
+    pub fn request(&self) -> Request {
         let workspace = self.workspace.clone();
         let (state, owner) = (self.state.clone(), self.owner.clone());
-        Ok(Request::List(service::ListArgs { workspace, state, owner }))
+        Request::List(service::ListArgs { workspace, state, owner })
     }
 
     /// A path that may tell the store.

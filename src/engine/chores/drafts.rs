@@ -1,5 +1,6 @@
 //! Drafts that nobody mends are put aside: as plain files, so that nothing is lost.
 
+use super::as_directory;
 use super::chore::Chore;
 use crate::engine::nodes::rename::Rename;
 use crate::engine::places::governed::path_of;
@@ -34,7 +35,7 @@ impl Chore for PutAside {
             return Ok(false);
         }
         let into = match turn.txn.lookup(self.dir, &self.into)? {
-            Some(node) => turn.is_directory(node, &self.into)?,
+            Some(node) => as_directory(&node, &self.into)?,
             None => {
                 let (name, content) = (self.into, NewContent::Directory);
                 Create { parent: self.dir, name, mode: 0o755, content, on_draft: None }

@@ -106,15 +106,6 @@ impl Turn<'_> {
         Err(Stop::kept(Refusal::new(Rule::Forbidden, reason, remedy), lies.file_path()))
     }
 
-    /// A directory of that name, or what is in its place.
-    fn is_directory(&self, node: Node, name: &FileName) -> Result<Ino, Stop> {
-        if node.node_type == NodeType::Directory {
-            return Ok(node.ino);
-        }
-        let reason = format!("`{name}`, where it would go, is no directory");
-        Err(Refusal::new(Rule::NotDirectory, reason, format!("give `{name}` another name")).into())
-    }
-
     /// The directory of a state in a workspace, made where it is missing; `None` where there is no
     /// place for it.
     pub(super) fn state_dir(
@@ -130,7 +121,7 @@ impl Turn<'_> {
         };
         for name in names {
             at = match self.txn.lookup(at, &name)? {
-                Some(node) => self.is_directory(node, &name)?,
+                Some(node) => as_directory(&node, &name)?,
                 None => {
                     self.require_room(at)?;
                     let (content, mode) = (NewContent::Directory, 0o755);
@@ -141,4 +132,13 @@ impl Turn<'_> {
         self.require_state_dir(governed.workspace, at)?;
         Ok(Some(at))
     }
+}
+
+/// The directory that has this name, or what is in its place.
+fn as_directory(node: &Node, name: &FileName) -> Result<Ino, Stop> {
+    if node.node_type == NodeType::Directory {
+        return Ok(node.ino);
+    }
+    let reason = format!("`{name}`, where it would go, is no directory");
+    Err(Refusal::new(Rule::NotDirectory, reason, format!("give `{name}` another name")).into())
 }

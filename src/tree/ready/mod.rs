@@ -138,7 +138,7 @@ impl WorkTree {
             GIT_IGNORE => Some(Computed::Ignored(dir)),
             _ => {
                 let why = name.tells_why_of();
-                let found = self.ready_file(read, &workspace, why.as_ref().unwrap_or(name))?;
+                let found = ready_file(read, &workspace, why.as_ref().unwrap_or(name))?;
                 let Some((record, node)) = found else { return Ok(None) };
                 let asks = self.asks(read, caller, (&workspace, dir))?;
                 if !is_open(read, caller, asks.as_ref(), (&record, SEARCH))? {
@@ -153,18 +153,6 @@ impl WorkTree {
         };
         let entry = |computed| self.computed_entry(read, &self.viewer(caller), computed);
         computed.map(entry).transpose()
-    }
-
-    /// The ready record of this name, with its file.
-    fn ready_file(
-        &self,
-        read: &dyn Read,
-        workspace: &engine::Governed,
-        name: &FileName,
-    ) -> Result<Option<(Record, Node)>, StoreError> {
-        let Some(record) = ready_named(read, workspace, name)? else { return Ok(None) };
-        let node = record.ino().map(|ino| read.node(ino)).transpose()?.flatten();
-        Ok(node.map(|node| (record, node)))
     }
 
     /// What is asked of who comes by the `ready/` of the workspace at `root`, if anything is.
@@ -291,7 +279,7 @@ impl WorkTree {
             None
         } else {
             let found = self.read(|read| match self.workspace_of(read, dir)? {
-                Some(workspace) => self.ready_file(read, &workspace, &name),
+                Some(workspace) => ready_file(read, &workspace, &name),
                 None => Ok(None),
             });
             let written = |(record, node): (Record, Node)| {
@@ -395,4 +383,15 @@ fn ready_page(
         page.push((record.order_key(), name_of(record).zip(node)));
     }
     Ok(page)
+}
+
+/// The ready record of this name, with its file.
+fn ready_file(
+    read: &dyn Read,
+    workspace: &engine::Governed,
+    name: &FileName,
+) -> Result<Option<(Record, Node)>, StoreError> {
+    let Some(record) = ready_named(read, workspace, name)? else { return Ok(None) };
+    let node = record.ino().map(|ino| read.node(ino)).transpose()?.flatten();
+    Ok(node.map(|node| (record, node)))
 }

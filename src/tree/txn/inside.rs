@@ -124,7 +124,7 @@ impl TxnTree {
         caller: &Caller,
         cookie: u64,
         emit: &mut dyn FnMut(DirEntry) -> bool,
-    ) -> Answer<()> {
+    ) {
         let txns: Vec<_> = self.table.lock().of(caller.mount).cloned().collect();
         for (txn, at) in txns.iter().zip(FIRST_COOKIE..).skip_while(|(_, at)| *at <= cookie) {
             let Ok(Entry { attr, ttl }) = self.root_entry(caller, txn) else { continue };
@@ -133,7 +133,6 @@ impl TxnTree {
                 break;
             }
         }
-        Ok(())
     }
 
     pub(super) fn list_inside(

@@ -122,7 +122,8 @@ impl Tree for TxnTree {
         emit: &mut dyn FnMut(DirEntry) -> bool,
     ) -> Answer<()> {
         if is_txns(ino) {
-            return self.list_txns(caller, cookie, emit);
+            self.list_txns(caller, cookie, emit);
+            return Ok(());
         }
         let inside = self.list_inside(caller, ino, (handle, cookie), emit);
         inside.unwrap_or_else(|| self.below.readdir(caller, ino, handle, cookie, detail, emit))
