@@ -132,3 +132,23 @@ fn what_a_clock_that_was_ahead_made_ready_is_not_any_more_also_after_a_full_disk
         desk.fsck_clean();
     }
 }
+
+// P12.5
+#[test]
+fn a_clock_that_was_set_back_while_no_daemon_ran_makes_no_lease_longer() {
+    let mut desk = Desk::new(&["bob"]);
+    desk.put("t-0", "lease: 4h");
+    // Long after the clock was kept last, which a claim does not do.
+    desk.pass(3 * 3600 * SECOND);
+    desk.mv("bob", "t-0", "inbox", "bob").unwrap();
+    desk.pass(3600 * SECOND);
+    // On a full disk a daemon keeps it at its end as little as one that is killed.
+    desk.leave(Space::Tight);
+    desk.restart_after(-86_400 * SECOND as i64, true);
+    let left = desk.lease("t-0").unwrap().until.0 - desk.engine().lease_now().0;
+    assert!(left <= 4 * 3600 * SECOND, "{} s", left / SECOND);
+    desk.leave(Space::Room);
+    desk.pass(4 * 3600 * SECOND + SECOND);
+    assert_eq!(desk.record("t-0").state.as_str(), "inbox");
+    desk.fsck_clean();
+}

@@ -1,10 +1,13 @@
 //! What becomes of a record whose lease ran out is said by its kind.
 
 use workfs::config::Config;
-use workfs::engine::{Fence, Heartbeat, SetAttributes, TimeOrNow};
+use workfs::engine::{
+    Base, Create, Fence, Heartbeat, NewContent, Save, Saved, SetAttributes, Sight, Text, TimeOrNow,
+};
 use workfs::kind::{Kind, Kinds, builtin};
+use workfs::names::FileName;
 use workfs::numbers::Attempt;
-use workfs::refusal::Rule;
+use workfs::refusal::{Door, Rule};
 
 use crate::harness::{Desk, SECOND, agent};
 
@@ -37,6 +40,17 @@ fn bob_has_among(on_expiry: &str, dirs: &str) -> Desk {
     desk
 }
 
+/// The operator writes `t-1` into bob's lane, as a new file.
+#[track_caller]
+pub fn write_for_bob(desk: &Desk, text: &str) {
+    let (parent, name) = (desk.dir("bob"), FileName::new("t-1.yaml").unwrap());
+    let create = Create { parent, name, mode: 0o644, content: NewContent::File, on_draft: None };
+    let ino = desk.engine().run(Desk::operator(), create).unwrap().ino;
+    let save = Save::of(ino, Sight::Known(Base::Unseen), Text::new(text.as_bytes()));
+    let saved = desk.engine().run(Desk::operator().at(Door::Handle), save).unwrap();
+    assert!(matches!(saved, Saved::Kept(_)), "{saved:?}");
+}
+
 pub fn bobs() -> Fence {
     Fence { owner: agent("bob"), attempt: Attempt(1) }
 }
@@ -57,6 +71,11 @@ fn where_directories_name_an_owner_a_record_goes_to_that_of_who_had_it() {
         assert_eq!((record.state.as_str(), &record.owner), (end, &Some(agent("bob"))), "{let_go}");
         assert!(!record.is_lapsed() && desk.lease("t-1").is_none());
         assert!(desk.read(|read| read.returns()).is_empty());
+        if !let_go {
+            // His claim is over all the same: what he had open from before is late.
+            let late = desk.save("bob", "t-1", (&bobs(), "title: late")).unwrap_err();
+            assert_eq!((late.rule, record.attempt), (Rule::LeaseOver, Attempt(2)));
+        }
         desk.fsck_clean();
     }
 }
@@ -316,4 +335,52 @@ fn who_moves_its_record_to_another_state_has_it_for_as_long_as_that_one_gives() 
         assert_eq!(desk.record(task).state.as_str(), "inbox", "{task}");
     }
     desk.fsck_clean();
+}
+
+// P12.1
+#[test]
+fn an_owner_whose_text_asks_for_another_lease_has_that_from_then_on() {
+    let desk = bob_has("inbox");
+    for (asked, seconds) in [("lease: 30m", 1800), ("lease: 8h", 8 * 3600), ("", 4 * 3600)] {
+        desk.pass(60 * SECOND);
+        desk.save("bob", "t-1", (&bobs(), asked)).unwrap();
+        let lease = desk.lease("t-1").unwrap();
+        let left = lease.until.0 - desk.engine().lease_now().0;
+        assert_eq!((lease.ttl_ns, left), (seconds * SECOND, seconds * SECOND), "{asked}");
+    }
+    desk.save("bob", "t-1", (&bobs(), "lease: 30m")).unwrap();
+    desk.pass(1801 * SECOND);
+    assert_eq!(desk.record("t-1").state.as_str(), "inbox");
+    desk.fsck_clean();
+}
+
+// P12.1 P12.3
+#[test]
+fn where_a_record_stays_who_mends_it_for_others_gives_its_owner_another_claim() {
+    for is_parked in [false, true] {
+        let desk = bob_has("error");
+        if is_parked {
+            desk.park("bob", "t-1");
+        }
+        desk.pass(TTL + SECOND);
+        let ended = desk.record("t-1");
+        assert_eq!((ended.is_lapsed(), desk.lease("t-1")), (true, None), "{is_parked}");
+        let text = "id: t-1\nagent: bob\nstatus: assigned\nnotes: go on\n";
+        if is_parked {
+            write_for_bob(&desk, text);
+        } else {
+            desk.rewrite_all("t-1", Text::new(text.as_bytes()));
+        }
+        let record = desk.record("t-1");
+        assert_eq!((record.is_lapsed(), &record.owner), (false, &Some(agent("bob"))));
+        assert!(desk.lease("t-1").is_some_and(|row| row.runs()), "{is_parked}");
+        // What bob had open from before is late all the same.
+        let late = desk.save("bob", "t-1", (&bobs(), "title: late")).unwrap_err();
+        assert_eq!(late.rule, Rule::LeaseOver, "{is_parked}");
+        let ended = Fence { attempt: ended.attempt, ..bobs() };
+        let late = desk.save("bob", "t-1", (&ended, "title: late")).unwrap_err();
+        assert_eq!(late.rule, Rule::LeaseOver, "{is_parked}");
+        desk.save("bob", "t-1", (&Fence::of(&record).unwrap(), "title: in time")).unwrap();
+        desk.fsck_clean();
+    }
 }

@@ -6,6 +6,7 @@ use workfs::kind::{Kind, Kinds, builtin};
 use workfs::numbers::{Attempt, UnixNanos};
 use workfs::refusal::{Refusal, Rule};
 
+use crate::expiry::write_for_bob;
 use crate::harness::{Desk, SECOND, agent};
 
 const TTL: u64 = 4 * 3600 * SECOND;
@@ -295,5 +296,39 @@ fn a_flagged_text_whose_name_comes_back_with_a_late_one_is_flagged_still() {
     assert!(record.ino().is_some() && !record.is_valid(), "{record:?}");
     desk.pass(600 * SECOND);
     assert_eq!(desk.record("t-1").state.as_str(), "assigned");
+    desk.fsck_clean();
+}
+
+// P12.1
+#[test]
+fn with_each_lease_that_runs_out_it_is_left_alone_for_twice_as_long() {
+    let usual = "first: 1m, longest: 1h, jitter_percent: 25";
+    let desk = bob_has((usual, "first: 1m, longest: 3m, jitter_percent: 0"), "refuse");
+    for minutes in [1, 2, 3, 3] {
+        desk.pass(TTL);
+        let text = desk.content("t-1");
+        let until = text.lines().find_map(|line| line.strip_prefix("not_before: ")).unwrap();
+        let until = UnixNanos::parse_rfc3339(until.trim_matches(['"', '\''])).unwrap();
+        let waits = (until.0 - desk.engine().now().0).cast_unsigned();
+        // Texts say whole seconds.
+        assert_eq!(waits.div_ceil(SECOND), minutes * 60, "{text}");
+        desk.mv("bob", "t-1", "inbox", "bob").unwrap();
+    }
+    desk.fsck_clean();
+}
+
+// P12.1 P12.7
+#[test]
+fn who_writes_one_anew_for_others_whose_name_is_a_backup_s_sends_it_back() {
+    let desk = plain();
+    let text = "id: t-1\nagent: bob\nstatus: &s assigned\nnotes: *s\n";
+    desk.save_text("bob", "t-1", (&bobs(), text)).unwrap();
+    desk.park("bob", "t-1");
+    desk.pass(TTL + SECOND);
+    assert!(told(&desk).contains("can mend its text"), "{}", told(&desk));
+    write_for_bob(&desk, "id: t-1\nagent: bob\nstatus: in_progress\n");
+    let record = desk.record("t-1");
+    assert_eq!((record.state.as_str(), record.owner), ("inbox", None));
+    assert!(desk.read(|read| read.returns()).is_empty() && desk.lease("t-1").is_none());
     desk.fsck_clean();
 }
