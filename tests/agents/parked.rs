@@ -34,6 +34,10 @@ fn another_agent_cannot_take_it() {
     let taken = save(&team.work(2).join("assigned/carol/t-1.yaml"), text.as_bytes());
     assert!(taken.is_err(), "carol has bob's task");
     assert!(!leases(&team).contains("carol"), "{}", leases(&team));
+    // Nor does she give it back for him.
+    let given_back = save(&team.work(2).join("inbox/t-1.yaml"), Task::new("t-1").text().as_bytes());
+    assert_eq!(given_back, Err(Errno::ACCESS));
+    assert!(leases(&team).contains(" bob attempt 1 t-1\n"), "{}", leases(&team));
     // Nor does it get where its own agent may not move it.
     let inbox = Task::new("t-2").text();
     team.fixture.task("inbox", &Task::new("t-2"));

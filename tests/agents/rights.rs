@@ -290,3 +290,41 @@ fn where_a_lane_s_next_leads_is_for_whose_lane_it_is_to_forget() {
     team.sh(1, "test $(readlink work/assigned/bob/.next) = t-1.yaml").success();
     team.sh(1, "rm work/assigned/bob/.next && ! test -h work/assigned/bob/.next").success();
 }
+
+// P10.4 P3.1
+#[test]
+fn the_backup_of_a_record_that_is_not_the_agent_s_to_remove_is_not_either() {
+    let team = Team::of(&[("bob", ""), ("ann", "")]);
+    let (all, ann) = (team.work(0), team.work(2));
+    team.fixture.task("inbox", &Task::new("t-1").with("result: {summary: it}\n"));
+    mv(&team.work(1), "t-1", "inbox", "assigned/bob").unwrap();
+    mv(&team.work(1), "t-1", "assigned/bob", "done").unwrap();
+    let backup = "done/t-1.yaml~";
+    fs::rename(all.join("done/t-1.yaml"), all.join(backup)).unwrap();
+    let before = team.fixture.ledger().names("t-1").len();
+    assert_eq!(errno(fs::remove_file(ann.join(backup))), Errno::ACCESS);
+    let other = ann.join("inbox/other");
+    fs::write(&other, "x").unwrap();
+    assert_eq!(errno(fs::rename(&other, ann.join(backup))), Errno::ACCESS);
+    assert_eq!(errno(fs::rename(ann.join(backup), ann.join("inbox/mine"))), Errno::ACCESS);
+    assert_eq!(team.fixture.ledger().names("t-1").len(), before);
+    fs::rename(all.join(backup), all.join("done/t-1.yaml")).unwrap();
+    team.fixture.fsck_clean();
+}
+
+// P10.4
+#[test]
+fn attributes_of_another_s_draft_are_not_the_agent_s_to_set() {
+    let team = Team::of(&[("bob", ""), ("ann", "")]);
+    let draft = "work/assigned/bob/t-1.yaml";
+    team.sh(1, &format!("echo 'status: [' > {draft}; test -e {draft}")).success();
+    for change in ["chmod 600", "touch", "setfattr -n user.a -v 1", "truncate -s 0"] {
+        let before = team.sh(0, &format!("stat -c '%a %Y %s' {draft}; cat {draft}")).success();
+        let refused = team.sh(2, &format!("{change} {draft}")).failure();
+        assert!(refused.stderr.contains("ermission denied"), "{change}: {refused}");
+        let after = team.sh(0, &format!("stat -c '%a %Y %s' {draft}; cat {draft}")).success();
+        assert_eq!(after.stdout, before.stdout, "{change}");
+        team.sh(1, &format!("{change} {draft}")).success();
+    }
+    team.fixture.fsck_clean();
+}

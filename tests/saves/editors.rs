@@ -170,3 +170,29 @@ fn a_backup_may_have_any_ending() {
     assert_eq!(saved.count(), 10);
     fixture.fsck_clean();
 }
+
+// P3.1 P5.1
+#[test]
+fn a_backup_that_becomes_another_record_takes_its_own_along() {
+    let fixture = Fixture::new();
+    for (id, other) in [("t-1", "new"), ("t-2", "there")] {
+        let text = format!("status: new\ntitle: of {id}\n");
+        let inbox = fixture.work().join("inbox");
+        save(&inbox.join(format!("{id}.yaml")), text.as_bytes()).unwrap();
+        if other == "there" {
+            save(&inbox.join("there.yaml"), b"status: new\n").unwrap();
+        }
+        let rename = |from: &str, to: &str| fs::rename(inbox.join(from), inbox.join(to)).unwrap();
+        rename(&format!("{id}.yaml"), &format!("{id}.yaml~"));
+        rename(&format!("{id}.yaml~"), &format!("{other}.yaml"));
+        let saved = if other == "there" { &["created", "saved"][..] } else { &["created"] };
+        assert_eq!(fs::read_to_string(inbox.join(format!("{other}.yaml"))).unwrap(), text);
+        let ledger = fixture.ledger();
+        assert_eq!(ledger.names(other), saved);
+        assert_eq!(ledger.names(id), ["created", "renamed", "removed"]);
+        // Its name is free for another task, and comes back as that.
+        save(&inbox.join(format!("{id}.yaml")), b"status: new\ntitle: another\n").unwrap();
+        assert_eq!(fixture.ledger().names(id).last(), Some(&"created"));
+        fixture.fsck_clean();
+    }
+}

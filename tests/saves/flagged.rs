@@ -250,3 +250,39 @@ fn a_copy_of_a_flagged_record_with_a_bad_status_hears_which_the_target_takes() {
     assert!(said.contains("assigned, in_progress, blocked, error"), "{said}");
     fixture.fsck_clean();
 }
+
+// P3.6 P1.3
+#[test]
+fn no_copy_of_a_flagged_text_moves_it_also_where_it_would_be_right() {
+    let fixture = flagging();
+    has(&fixture, "t-1", "blocked");
+    // That the status has gone is wrong in the lane only.
+    let text = "agent: bob\\nresult: { summary: it works }\\n";
+    bob(&fixture, &format!("save assigned/bob/t-1.yaml '{text}'")).success();
+    for copy in [
+        "cp assigned/bob/t-1.yaml done/bob/",
+        "cp assigned/bob/t-1.yaml x.tmp && mv x.tmp done/bob/t-1.yaml",
+    ] {
+        bob(&fixture, copy).failure();
+        assert!(why(&fixture, "assigned/bob/t-1.yaml").contains("W014"), "{copy}");
+        bob(&fixture, "rm -f done/bob/t-1.yaml x.tmp; test -e assigned/bob/t-1.yaml").success();
+    }
+    assert_eq!(fixture.ledger().names("t-1"), ["created", "claimed", "saved", "saved"]);
+    fixture.fsck_clean();
+}
+
+// P3.6 P11.3
+#[test]
+fn no_flagged_version_is_brought_back() {
+    let fixture = flagging();
+    let path = fixture.task("inbox", &Task::new("t-1"));
+    save(&path, b"status: new\nartefacts: 5\n").unwrap();
+    let flagged = fixture.ledger().last_g().to_string();
+    let good = Task::new("t-1").text();
+    save(&path, good.as_bytes()).unwrap();
+    let ran = fixture.workfs(&["restore", "work/inbox/t-1.yaml", "--at", &flagged]).failure();
+    assert!(ran.code == 7 && ran.stderr.contains("W011"), "{ran}");
+    assert_eq!(fs::read_to_string(&path).unwrap(), good);
+    assert_eq!(fixture.ledger().names("t-1"), ["created", "saved", "saved"]);
+    fixture.fsck_clean();
+}

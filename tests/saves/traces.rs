@@ -39,3 +39,26 @@ fn what_is_no_traceparent_is_left_alone() {
     assert!(traces.iter().all(|trace| trace.len() == 32 && *trace != "0".repeat(32)), "{traces:?}");
     assert_ne!(traces[0], traces[1]);
 }
+
+// P5.4 P11.1
+#[test]
+fn a_file_that_becomes_a_record_has_left_its_name_and_that_is_no_step_of_its_trace() {
+    let fixture = Fixture::new();
+    let task = with(&format!("traceparent: 00-{TRACE}-{SPAN}-01\n"));
+    std::fs::write(fixture.outside("task"), task.text()).unwrap();
+    fixture.sh("mkdir scratchpad; cp $OUT/task scratchpad/plan.yaml").success();
+    let before = fixture.ledger().last_g();
+    fixture.sh("mv scratchpad/plan.yaml work/inbox/t-1.yaml").success();
+    let ledger = fixture.ledger();
+    let events = ledger.after(before);
+    let told = |nth: usize| (events[nth].name().to_owned(), &events[nth].0["payload"]);
+    assert_eq!(events.len(), 2, "{events:?}");
+    assert_eq!(told(0).0, "created");
+    assert_eq!(events[0].text("trace_id"), TRACE);
+    let (name, payload) = told(1);
+    assert_eq!((&*name, &payload["path"]), ("removed", &"scratchpad/plan.yaml".into()));
+    assert_eq!(payload["to"], "work/inbox/t-1.yaml");
+    assert_ne!(events[1].text("trace_id"), TRACE);
+    assert!(events[1].0["parent_span_id"].is_null(), "{events:?}");
+    fixture.fsck_clean();
+}

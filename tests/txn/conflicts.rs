@@ -151,3 +151,28 @@ fn of_many_that_race_each_commit_counts_once_and_no_half_is_seen() {
     assert_eq!(read("b"), read("a"));
     fixture.fsck_clean();
 }
+
+// P1.6 P13.1
+#[test]
+fn a_record_that_is_written_outside_is_not_changed_by_a_commit() {
+    let fixture = Fixture::new();
+    let changes =
+        ["mv {t} work/assigned/bob/", "rm {t}", "sed -i s/normal/high/ {t}", "echo '# x' >> {t}"];
+    for (nth, change) in changes.into_iter().enumerate() {
+        let id = format!("t-{nth}");
+        let path = fixture.task("inbox", &Task::new(&id));
+        let change = change.replace("{t}", &format!("work/inbox/{id}.yaml"));
+        fixture.sh(&format!("mkdir .workfs/txn/t && cd .workfs/txn/t && {change}")).success();
+        let mut writing = fs::OpenOptions::new().append(true).open(&path).unwrap();
+        writing.write_all(b"# more\n").unwrap();
+        assert_eq!(commit(&fixture, 0, "t"), Err(Errno::BUSY), "{change}");
+        let why = fixture.why();
+        let newest = why.split("\n\n").next().unwrap();
+        assert!(newest.contains("W024") && newest.contains(&id), "{change}: {why}");
+        assert_eq!(fixture.ledger().names(&id), ["created"], "{change}");
+        close(writing).unwrap();
+        assert_eq!(fixture.ledger().names(&id), ["created", "saved"], "{change}");
+        fixture.sh("rmdir .workfs/txn/t").success();
+    }
+    fixture.fsck_clean();
+}
