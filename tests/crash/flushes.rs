@@ -6,7 +6,7 @@ use std::process::{Child, Command};
 
 use rustix::process::Signal;
 
-use crate::harness::{Fixture, Setup, Task, needs, send_signal, until_polled};
+use crate::harness::{Fixture, Setup, Task, needs, save, send_signal, until_polled};
 
 /// A tracer that writes which flushes a daemon asks for.
 struct Tracer(Child);
@@ -140,6 +140,14 @@ fn who_flushes_what_is_judged_by_its_new_name_has_that_on_the_disk() {
         task.sync_all().unwrap();
     });
     assert_eq!(touched, (0, 1), "the time of a record");
+    let draft = fixture.path("work/inbox/draft.yaml");
+    save(&draft, b"status: [").unwrap_err();
+    let removed = flushes(&|| fs::remove_file(&draft).unwrap());
+    assert_eq!(removed, (0, 1), "a draft that is removed");
+    fs::write(fixture.path("notes/new"), Task::new("t-2").text()).unwrap();
+    let to = fixture.path("work/inbox/t-2.yaml");
+    let made = flushes(&|| fs::rename(fixture.path("notes/new"), &to).unwrap());
+    assert_eq!(made, (0, 1), "a record that a rename makes");
 }
 
 // P4.4

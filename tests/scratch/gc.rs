@@ -213,3 +213,25 @@ fn a_project_with_records_in_it_stays_with_its_versions_and_keeps_no_other() {
     assert_eq!((goes, report["projects"][0]["stays_for"].as_u64()), (vec![], Some(1)));
     fixture.fsck_clean();
 }
+
+// P11.4
+#[test]
+fn the_newest_version_stays_also_where_it_alone_is_too_large_or_too_old() {
+    let layout = "workspaces: []\nfiles:\n  - { path: 'large/**', bytes: 3B }\n  \
+                  - { path: 'old/**', age: 0s }\n";
+    let fixture = Setup::default().layout(layout).start();
+    fixture
+        .sh("mkdir large old; for f in large/f old/f; do echo 12345 > $f; echo 67890 > $f; done");
+    let kept = |dir: &str| {
+        let versions =
+            std::fs::read_dir(fixture.path(&format!(".workfs/history/{dir}/f"))).unwrap();
+        let versions = versions.map(|version| std::fs::read_to_string(version.unwrap().path()));
+        versions.collect::<Result<Vec<_>, _>>().unwrap()
+    };
+    assert_eq!(kept("large"), ["67890\n"]);
+    projects(&fixture, &["--delete"]);
+    for dir in ["large", "old"] {
+        assert_eq!(kept(dir), ["67890\n"], "{dir}");
+    }
+    fixture.fsck_clean();
+}

@@ -127,6 +127,30 @@ fn a_lock_that_is_over_is_not_kept_by_what_comes_later_also_after_a_full_disk() 
     desk.fsck_clean();
 }
 
+// P11.10
+#[test]
+fn what_was_a_lock_and_becomes_one_again_has_its_whole_lease() {
+    let layout = "workspaces: [{ path: work, kind: task }]\n\
+                  locks: [{ path: \"**/*.lock\", lease: 60s }]";
+    let desk = Desk::with(&["bob"], Config::parse("layout", layout).unwrap());
+    desk.make("a.lock");
+    let parent = desk.read(|read| Ok(read.workspaces()?[0].dir)).unwrap();
+    let rename = |name: &str, new_name: &str| {
+        let [name, new_name] = [name, new_name].map(|name| FileName::new(name).unwrap());
+        let (mode, sight) = (RenameMode::Replace, Sight::Known(Base::Unseen));
+        by(&desk, Rename { parent, name, new_parent: parent, new_name, mode, sight }).unwrap();
+    };
+    rename("a.lock", "kept");
+    // Longer than its lease was, and nobody has looked for what is over.
+    desk.pass(61 * SECOND);
+    rename("kept", "a.lock");
+    desk.pass(59 * SECOND);
+    assert!(is_locked(&desk));
+    desk.pass(SECOND);
+    assert!(!is_locked(&desk));
+    desk.fsck_clean();
+}
+
 // P11.10 P6.5
 #[test]
 fn a_lock_of_many_names_goes_in_pieces_and_keeps_nobody_waiting() {

@@ -25,3 +25,4 @@ mod renames;
 mod restored;
 mod watch;
 mod watchers;
+mod ways;

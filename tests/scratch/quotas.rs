@@ -221,3 +221,45 @@ quotas:
     }
     fixture.fsck_clean();
 }
+
+// P11.11
+#[test]
+fn a_directory_that_was_removed_has_no_quota_any_more() {
+    let fixture = Setup::default().layout(LAYOUT).start();
+    fixture.sh("mkdir team-a && touch team-a/f && rm team-a/f").success();
+    // It stays as long as somebody has it open.
+    let held = std::fs::File::open(fixture.path("team-a")).unwrap();
+    fixture.sh("rmdir team-a && mkdir team-a && touch team-a/1").success();
+    let status = fixture.workfs(&["status", "--json"]).success().json();
+    let all = status["quotas"].as_array().unwrap().iter();
+    let named: Vec<_> = all.filter(|one| one["path"] == "team-a").collect();
+    assert_eq!(named.len(), 1, "{status}");
+    assert_eq!(named[0]["inodes"], 2);
+    drop(held);
+    fixture.fsck_clean();
+}
+
+// P11.11
+#[test]
+fn a_directory_that_holds_too_much_by_now_is_renamed_to_no_lower_quota_alone() {
+    let layout = |big: &str| {
+        format!(
+            "workspaces: []\nquotas:\n  - {{ path: big, bytes: {big} }}\n  \
+             - {{ path: same, bytes: 4KiB }}\n  - {{ path: lower, bytes: 2KiB }}\n"
+        )
+    };
+    let fixture = Setup::default().layout(&layout("1MiB")).start();
+    fixture.sh("mkdir big && head -c 9000 /dev/zero | tr '\\0' x > big/f").success();
+    fixture.unmount_all();
+    let file = fixture.outside("other.yaml");
+    std::fs::write(&file, layout("4KiB")).unwrap();
+    fixture.workfs(&["init", "--layout", file.to_str().unwrap()]).success();
+    fixture.mount_all();
+    assert!(fixture.sh("mv -T big lower").stderr.contains("quota"));
+    fixture.sh("mv -T big same").success();
+    assert!(fixture.sh("mv -T same lower").stderr.contains("quota"));
+    assert!(fixture.sh("echo >> same/f").stderr.contains("quota"));
+    fixture.sh("truncate -s 100 same/f && mv -T same lower").success();
+    assert_eq!(quota(&fixture, "lower").0, 100);
+    fixture.fsck_clean();
+}
