@@ -108,6 +108,25 @@ impl Scopes {
 mod tests {
     use super::*;
     use crate::names::TreePath;
+    use crate::numbers::ROOT;
+    use crate::store::read;
+    use crate::store::sqlite::Sqlite;
+
+    #[test]
+    fn what_was_true_before_a_directory_moved_is_not_remembered() {
+        let dir = tempfile::tempdir().unwrap();
+        let (store, _writer) = Sqlite::open(&dir.path().join("s.db")).unwrap();
+        let (scopes, config) = (Scopes::default(), Config::default());
+        let ask = |ticket| {
+            let scope = read(&store, |read| scopes.of(ticket, read, &config, ROOT)).unwrap();
+            assert!(scope.is_none(), "no rule counts at the root");
+            scopes.known.read().get(ROOT).is_some()
+        };
+        let ticket = scopes.ticket();
+        scopes.forget();
+        assert!(!ask(ticket));
+        assert!(ask(scopes.ticket()));
+    }
 
     #[test]
     fn only_so_many_are_remembered_and_those_without_a_scope_keep_out_no_other() {

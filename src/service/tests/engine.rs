@@ -140,3 +140,40 @@ fn of_a_past_that_is_too_long_to_look_at_nobody_is_given_what_another_may_have_l
     assert!(bench.node("work/inbox/a.yaml").is_none());
     bench.clean();
 }
+
+// P11.1
+#[test]
+fn what_a_failed_commit_has_learned_of_a_directory_counts_for_no_later_change() {
+    let bench = Bench::new();
+    bench.mkdir("scratchpad/dir");
+    bench.save("scratchpad/dir/f", "1");
+    let (engine, context) = (bench.service.engine.clone(), bench.context());
+    let ino = |path: &str| bench.node(path).unwrap().ino;
+    let (root, above, file) = (crate::numbers::ROOT, ino("scratchpad"), ino("scratchpad/dir/f"));
+    let told = || {
+        let what = Some("scratchpad".to_owned());
+        bench.lines(LogArgs { what, ..LogArgs::default() })
+    };
+    let before = told().len();
+    let (tell, failed) = crossbeam_channel::unbounded();
+    // All in one batch, of which the last change fails with the store.
+    let together = Break(move |_: &mut dyn Txn| {
+        let name = FileName::new("dir").unwrap();
+        let sight = Sight::Known(Base::Unseen);
+        let mode = RenameMode::NoReplace;
+        let new_name = name.clone();
+        let out = Rename { parent: above, name, new_parent: root, new_name, mode, sight };
+        engine.submit(context.clone(), out, |_| {});
+        let text = Text::new(b"2".to_vec());
+        engine.submit(context.clone(), Save::of(file, Sight::Known(Base::Unseen), text), |_| {});
+        let fails = |_: &mut dyn Txn| Err(StoreError::Failed("as it must".to_owned()));
+        engine.submit(context.clone(), Break(fails), move |ran| tell.send(ran).unwrap());
+        Ok(())
+    });
+    bench.service.engine.run(bench.context(), together).unwrap();
+    assert_eq!(failed.recv().unwrap().unwrap_err().rule, Rule::Store);
+    assert!(bench.node("dir").is_none());
+    bench.save("scratchpad/dir/f", "3");
+    assert_eq!(told().len(), before + 1);
+    bench.clean();
+}

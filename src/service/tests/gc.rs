@@ -1,6 +1,7 @@
 //! gc that is interrupted.
 
 use super::*;
+use crate::engine::{Base, Rename, RenameMode};
 
 // P11.9
 #[test]
@@ -78,4 +79,53 @@ fn what_is_made_active_while_it_goes_keeps_what_it_still_has() {
     assert!((1..600).contains(&left("001")), "{}", left("001"));
     assert!(bench.node("scratchpad/progress/002").is_none());
     bench.clean();
+}
+
+// P11.9
+#[test]
+fn what_becomes_a_record_or_its_backup_while_it_goes_stays() {
+    let layout = "workspaces: [{ path: 'scratchpad/progress/*/work', kind: task }]\n\
+                  files: [{ path: 'scratchpad/**' }]\n";
+    for is_parked in [false, true] {
+        let bench = Bench::with(Config::parse("layout", layout).unwrap());
+        for part in ["info", "progress"] {
+            bench.mkdir(&format!("scratchpad/{part}/001"));
+        }
+        bench.mkdir("scratchpad/progress/001/work/inbox");
+        for nth in 0..600 {
+            bench.save(&format!("scratchpad/progress/001/{nth}"), "1");
+        }
+        bench.save("scratchpad/info/001/project.yaml", "status: completed\n");
+        let status = vec!["completed".to_owned()];
+        let args = GcArgs { status, delete: true, older_than_s: 0, agent: None };
+        let inbox = "scratchpad/progress/001/work/inbox";
+        let mut is_there = false;
+        dispatch(&bench.service, &bench.caller(), Request::Gc(args), &mut |reply| {
+            let has_begun = || bench.node("scratchpad/progress/001/0").is_none();
+            if !is_there && matches!(reply, Reply::Progress { .. }) && has_begun() {
+                bench.save(&format!("{inbox}/t-1.yaml"), "status: new\n");
+                if is_parked {
+                    let parent = bench.node(inbox).unwrap().ino;
+                    let name = |name: &str| FileName::new(name).unwrap();
+                    let rename = Rename {
+                        parent,
+                        name: name("t-1.yaml"),
+                        new_parent: parent,
+                        new_name: name("t-1.yaml~"),
+                        mode: RenameMode::NoReplace,
+                        sight: Sight::Known(Base::Unseen),
+                    };
+                    bench.service.engine.run(bench.context(), rename).unwrap();
+                }
+                is_there = true;
+            }
+            true
+        });
+        assert!(is_there);
+        let file = if is_parked { "t-1.yaml~" } else { "t-1.yaml" };
+        assert!(bench.node(&format!("{inbox}/{file}")).is_some(), "{is_parked}");
+        let listed = bench.list(ListArgs::default());
+        assert_eq!(listed.iter().map(|row| &*row.id).collect::<Vec<_>>(), ["t-1"], "{is_parked}");
+        bench.clean();
+    }
 }

@@ -389,3 +389,22 @@ fn what_a_restoring_that_was_killed_left_of_the_old_store_goes_by_this_name_alon
     assert_eq!((got(&kept, FIRST, 1), got(&store, FIRST, 1)), (vec![Some(b'a')], vec![Some(b'b')]));
     assert!(extents(&new).exists());
 }
+
+// P4.4
+#[test]
+fn what_a_flush_has_not_kept_is_written_once_more_before_the_writer_goes() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("s.db");
+    let (store, mut writer) = Sqlite::open(&path).unwrap();
+    put(&mut writer, FIRST, b"a");
+    writer.sync().unwrap();
+    put(&mut writer, FIRST + 1, b"bc");
+    let unflushable = Unflushable::make(&extents(&path));
+    writer.sync().unwrap_err();
+    drop(unflushable);
+    // Nobody asks for anything any more, and who opens it next knows of no flush that failed.
+    let before = store.extents.times_written();
+    drop(writer);
+    assert_eq!(store.extents.times_written() - before, 2);
+    assert_eq!(got(&without_log(&path).1, FIRST, 3), b"abc".map(Some));
+}
