@@ -357,8 +357,9 @@ fn an_owner_whose_text_asks_for_another_lease_has_that_from_then_on() {
 // P12.1 P12.3
 #[test]
 fn where_a_record_stays_who_mends_it_for_others_gives_its_owner_another_claim() {
-    for is_parked in [false, true] {
+    for (is_parked, is_same) in [(false, false), (true, false), (true, true)] {
         let desk = bob_has("error");
+        let before = desk.content("t-1");
         if is_parked {
             desk.park("bob", "t-1");
         }
@@ -367,7 +368,7 @@ fn where_a_record_stays_who_mends_it_for_others_gives_its_owner_another_claim() 
         assert_eq!((ended.is_lapsed(), desk.lease("t-1")), (true, None), "{is_parked}");
         let text = "id: t-1\nagent: bob\nstatus: assigned\nnotes: go on\n";
         if is_parked {
-            write_for_bob(&desk, text);
+            write_for_bob(&desk, if is_same { &before } else { text });
         } else {
             desk.rewrite_all("t-1", Text::new(text.as_bytes()));
         }

@@ -360,3 +360,18 @@ fn who_tries_in_a_loop_does_not_fill_the_ledger() {
     assert_eq!((&told[0]["operation"], &told[0]["rule"]), (&"rename".into(), &"W022".into()));
     team.fixture.fsck_clean();
 }
+
+// P10.5
+#[test]
+fn no_directory_takes_the_place_of_one_of_a_workspace() {
+    let team = two();
+    let work = team.work(1);
+    fs::create_dir(work.join("../own")).unwrap();
+    // Both are empty, as what is replaced must be.
+    for dir in ["inbox", "fridge"] {
+        assert_eq!(errno(fs::rename(work.join("../own"), work.join(dir))), Errno::ACCESS);
+        is_told(&team, dir);
+    }
+    assert!(work.join("../own").exists());
+    team.fixture.fsck_clean();
+}

@@ -176,3 +176,35 @@ fn in_a_transaction_too_only_who_has_read_the_record_writes_a_claim() {
     assert!(text.contains("progress: most\n"), "{text}");
     team.fixture.fsck_clean();
 }
+
+// P1.3 P12.3
+#[test]
+fn a_former_owner_s_late_write_takes_no_record_whose_name_is_a_backup_s() {
+    let team = ann_had_it_since(|team| mv(&team.work(1), "t-1", "assigned/bob", "inbox").unwrap());
+    team.sh(2, "mv work/inbox/t-1.yaml work/inbox/t-1.yaml~").success();
+    let late = team.sh(1, "cp $OUT/stale work/assigned/bob/t-1.yaml").failure();
+    assert!(late.stderr.contains("Stale file handle"), "{late}");
+    let over = "cp $OUT/stale work/assigned/bob/t-1.tmp
+                mv work/assigned/bob/t-1.tmp work/assigned/bob/t-1.yaml";
+    team.sh(1, over).failure();
+    assert!(!team.work(0).join("assigned/bob/t-1.yaml").exists());
+    team.sh(2, "mv work/inbox/t-1.yaml~ work/inbox/t-1.yaml").success();
+    is_untouched(&team);
+    team.fixture.fsck_clean();
+}
+
+// P3.4 P1.3
+#[test]
+fn a_draft_that_was_kept_stays_where_its_id_is_another_s_record_by_now() {
+    let team = Team::of(&[("bob", ""), ("ann", "")]);
+    let draft = "assigned/bob/t-1.yaml";
+    team.sh(1, &format!("echo 'status: [' | dd of=work/{draft}; test -e work/{draft}")).success();
+    team.fixture.task("inbox", &Task::new("t-1"));
+    mv(&team.work(2), "t-1", "inbox", "assigned/ann").unwrap();
+    let mended = Task::new("t-1").status("assigned").with("notes: mended\n").text();
+    let saved = crate::harness::save(&team.work(1).join(draft), mended.as_bytes());
+    assert_eq!(saved, Err(Errno::EXIST));
+    assert_eq!(fs::read_to_string(team.work(1).join(draft)).unwrap(), mended);
+    assert!(team.work(0).join("assigned/ann/t-1.yaml").exists());
+    team.fixture.fsck_clean();
+}

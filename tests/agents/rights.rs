@@ -328,3 +328,22 @@ fn attributes_of_another_s_draft_are_not_the_agent_s_to_set() {
     }
     team.fixture.fsck_clean();
 }
+
+// P10.5
+#[test]
+fn a_name_that_somebody_else_wrote_into_an_agent_s_text_keeps_it_from_no_save() {
+    let team = Team::of(&[("bob", ""), ("ann", "")]);
+    team.fixture.task("inbox", &Task::new("t-1"));
+    mv(&team.work(1), "t-1", "inbox", "assigned/bob").unwrap();
+    let path = |nth: usize| team.work(nth).join("assigned/bob/t-1.yaml");
+    let text = fs::read_to_string(path(0)).unwrap();
+    let of = |name: &str| text.replace("agent: bob", &format!("agent: {name}"));
+    assert_eq!(save(&path(1), of("ann").as_bytes()), Err(Errno::ACCESS));
+    save(&path(0), of("ann").as_bytes()).unwrap();
+    let more = format!("{}notes: going on\n", of("ann"));
+    fs::read_to_string(path(1)).unwrap();
+    save(&path(1), more.as_bytes()).unwrap();
+    assert_eq!(save(&path(1), of("carol").as_bytes()), Err(Errno::ACCESS));
+    assert_eq!(fs::read_to_string(path(0)).unwrap(), more);
+    team.fixture.fsck_clean();
+}

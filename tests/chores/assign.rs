@@ -1,6 +1,6 @@
 //! A task that names a registered agent goes to its lane.
 
-use crate::harness::{Fixture, Setup, Task, python};
+use crate::harness::{Fixture, Setup, Task, python, save};
 use crate::{names, with_chores};
 
 fn assigning() -> Fixture {
@@ -205,4 +205,21 @@ fn an_unknown_chore_is_refused() {
         let ran = fixture.workfs(&["init", "--layout", layout.to_str().unwrap()]);
         assert!(ran.code == 2 && ran.stderr.contains(wrong), "{ran}");
     }
+}
+
+// P14.1
+#[test]
+fn nothing_is_assigned_in_a_workspace_for_which_the_layout_does_not_ask_it() {
+    let layout = "workspaces:\n  - { path: work, kind: task, chores: { assign: true } }\n  \
+                  - { path: other, kind: task }\n";
+    let fixture = Setup::default().layout(layout).start();
+    fixture.workfs(&["agent", "add", "bob"]).success();
+    fixture.sh("mkdir -p work/inbox other/inbox").success();
+    let text = Task::new("t-1").owner("bob").text();
+    for dir in ["work", "other"] {
+        save(&fixture.path(dir).join("inbox/t-1.yaml"), text.as_bytes()).unwrap();
+    }
+    assert_eq!(names(&fixture, "assigned/bob"), ["t-1.yaml"]);
+    fixture.sh("test -e other/inbox/t-1.yaml && ! test -e other/assigned/bob/t-1.yaml").success();
+    fixture.fsck_clean();
 }

@@ -1,10 +1,11 @@
 //! What waits: follow-ups for which there is no room, names of nobody, and very many.
 
 use workfs::config::Config;
-use workfs::engine::{Chores, PutAgent, RemoveWhat, Text};
+use workfs::engine::{Chores, PutAgent, RemoveWhat, Text, Write, WriteAt};
 use workfs::kind::Role;
+use workfs::names::FileName;
 
-use crate::harness::{Desk, agent};
+use crate::harness::{Desk, SECOND, agent};
 use crate::rounds::{DAY, desk, remove, undone};
 
 /// Says in bob's task who is to go on.
@@ -183,5 +184,27 @@ fn however_much_waits_there_is_room_for_others_in_why() {
     assert_eq!([whys(), whys(), whys(), whys()], [64, 70, 70, 70]);
     remove(&desk, "archive", RemoveWhat::File);
     assert_eq!(chores.round().unwrap() + chores.round().unwrap(), 1030);
+    desk.fsck_clean();
+}
+
+// P14.5
+#[test]
+fn the_line_that_tells_is_one_of_its_own_also_after_a_text_without_an_end() {
+    let (desk, chores) = desk("escalate: true");
+    desk.put_at("bob", "stuck", "status: blocked\nagent: bob");
+    desk.make("WORKFLOW_LOG.md");
+    let name = FileName::new("WORKFLOW_LOG.md").unwrap();
+    let root = desk.read(|read| Ok(read.workspaces()?[0].dir)).unwrap();
+    let ino = desk.read(|read| read.lookup(root, &name)).unwrap().ino;
+    let write = Write { ino, at: WriteAt::End, data: b"by hand".to_vec() };
+    desk.engine().run(Desk::operator(), write).unwrap();
+    for _ in 0..5 {
+        desk.see("bob");
+        desk.pass(3600 * SECOND);
+    }
+    assert_eq!(chores.round(), Ok(1));
+    let log = String::from_utf8(desk.at_path("WORKFLOW_LOG.md").unwrap()).unwrap();
+    let lines: Vec<&str> = log.lines().collect();
+    assert!(lines.len() == 2 && lines[0] == "by hand" && lines[1].contains(" escalated "), "{log}");
     desk.fsck_clean();
 }

@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::Path;
 
-use rustix::fs::RenameFlags;
+use rustix::fs::{CWD, RenameFlags, renameat_with};
 
 use crate::harness::{Errno, Fixture, Setup, Task, rename_with, save};
 
@@ -253,5 +253,25 @@ fn a_directory_whose_name_is_no_agents_is_no_lane() {
     // Elsewhere it leaves, as ever.
     fixture.sh("mkdir work/kept && mv work/inbox/t-1.yaml work/kept/").success();
     assert_eq!(fixture.ledger().names("t-1"), ["created", "left"]);
+    fixture.fsck_clean();
+}
+
+// P1.7 P1.8
+#[test]
+fn no_directory_of_a_workspace_in_use_is_exchanged() {
+    let fixture = Fixture::new();
+    fixture.tasks(1);
+    fixture.sh("mkdir other").success();
+    let before = fixture.ledger().last_g();
+    for dir in ["work/inbox", "work"] {
+        for (one, other) in [(dir, "other"), ("other", dir)] {
+            let (one, other) = (fixture.path(one), fixture.path(other));
+            let swapped = renameat_with(CWD, one, CWD, other, RenameFlags::EXCHANGE);
+            assert_eq!(swapped, Err(Errno::BUSY), "{dir}");
+        }
+    }
+    assert!(fixture.why().contains("in use"), "{}", fixture.why());
+    assert_eq!(fixture.ledger().last_g(), before);
+    fixture.sh("mv work/inbox/t-0001.yaml work/assigned/bob/").success();
     fixture.fsck_clean();
 }

@@ -215,3 +215,19 @@ fn of_what_was_saved_by_another_name_no_older_version_is_given() {
     was(&fixture, "kept/b/h6", last(), Err("`kept/a/h5`"));
     fixture.fsck_clean();
 }
+
+// P11.1
+#[test]
+fn a_file_whose_first_name_goes_where_no_rule_counts_is_told_of_by_another() {
+    let layout = "workspaces: []\nfiles: [{ path: 'kept/**' }]\n";
+    let fixture = Setup::default().layout(layout).start();
+    fixture.sh("mkdir -p kept/a kept/b out; echo 1 > kept/a/f; ln kept/a/f kept/b/f").success();
+    fixture.sh("mv kept/a/f out/f").success();
+    assert_eq!(events(&fixture, "kept/a/f"), ["saved", "removed"]);
+    let before = events(&fixture, "kept/b/f").len();
+    fixture.sh("echo 2 >> out/f").success();
+    assert_eq!(events(&fixture, "kept/b/f")[before..], ["saved"]);
+    fixture.sh("echo 3 >> kept/b/f").success();
+    assert_eq!(events(&fixture, "kept/b/f")[before..], ["saved", "saved"]);
+    fixture.fsck_clean();
+}

@@ -85,3 +85,29 @@ fn who_emptied_a_file_and_wrote_nothing_empties_nothing_that_was_saved_since() {
     assert_eq!(fs::read(&other).unwrap(), b"b: 2\n");
     fixture.fsck_clean();
 }
+
+// P11.7
+#[test]
+fn a_file_of_several_names_is_checked_by_each_whichever_it_is_saved_by() {
+    let layout = "workspaces: []
+checks: [{ path: 'd/*.json', schema: aim }, { path: 'e/*.json', schema: goal }]
+schemas:
+  - { name: aim, text: '{\"required\": [\"aim\"]}' }
+  - { name: goal, text: '{\"required\": [\"goal\"]}' }
+";
+    let fixture = Setup::default().layout(layout).start();
+    let good = "{\"aim\": 1, \"goal\": 2}";
+    for (first, further) in [("d/f.json", "e/f.json"), ("e/g.json", "d/g.json")] {
+        fixture.sh("mkdir -p d e").success();
+        save(&fixture.path(first), good.as_bytes()).unwrap();
+        fs::hard_link(fixture.path(first), fixture.path(further)).unwrap();
+        for name in [first, further] {
+            for bad in ["{\"aim\": 1}", "{\"goal\": 2}"] {
+                let saved = save(&fixture.path(name), bad.as_bytes());
+                assert_eq!(saved, Err(Errno::INVAL), "{name}: {bad}");
+                assert_eq!(fs::read_to_string(fixture.path(first)).unwrap(), good);
+            }
+        }
+    }
+    fixture.fsck_clean();
+}

@@ -177,3 +177,22 @@ fn what_a_failed_commit_has_learned_of_a_directory_counts_for_no_later_change() 
     assert_eq!(told().len(), before + 1);
     bench.clean();
 }
+
+// P1.7
+#[test]
+fn a_directory_is_not_exchanged_with_what_lies_below_it() {
+    let bench = Bench::new();
+    bench.mkdir("a/b/c");
+    // The kernel asks that for its own mount; what another mount has moved it does not know.
+    let (root, b) = (crate::numbers::ROOT, bench.node("a/b").unwrap().ino);
+    let name = |name: &str| FileName::new(name).unwrap();
+    let (a, c) = ((root, name("a")), (b, name("c")));
+    for ((parent, name), (new_parent, new_name)) in [(a.clone(), c.clone()), (c, a)] {
+        let (mode, sight) = (RenameMode::Exchange, Sight::Known(Base::Unseen));
+        let exchange = Rename { parent, name, new_parent, new_name, mode, sight };
+        let refused = bench.service.engine.run(bench.context(), exchange).unwrap_err();
+        assert_eq!(refused.rule, Rule::Loop, "{refused}");
+    }
+    assert!(bench.node("a/b/c").is_some());
+    bench.clean();
+}
