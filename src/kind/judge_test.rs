@@ -263,6 +263,16 @@ fn a_status_can_appear_but_not_vanish_in_a_lane() {
 }
 
 #[test]
+fn from_a_status_that_the_state_has_not_each_of_its_own_can_come() {
+    let judge = |from, to| {
+        task().judge_status_move(state("assigned"), Some(from), Some(to), Role::Agent).is_ok()
+    };
+    // As where another layout took the status away.
+    assert!(judge("gone", "assigned") && judge("gone", "blocked") && !judge("gone", "done"));
+    assert!(!judge("blocked", "assigned"));
+}
+
+#[test]
 fn a_refused_status_move_says_what_is_possible() {
     let task = task();
     let judge = |from, to| {

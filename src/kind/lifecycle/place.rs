@@ -129,4 +129,15 @@ mod tests {
         let assigned = task.state_named("assigned").unwrap();
         assert_eq!(task.directory(assigned, None, now), None);
     }
+
+    #[test]
+    fn a_directory_of_a_state_is_no_misnamed_lane_of_another() {
+        use crate::kind::load::load_test::{SOUND, load};
+        let dirs = SOUND.replace("\"shut/{yyyy-mm}\", shut", "taken/.shut");
+        let kind = load(&dirs).unwrap();
+        let misnamed = |path: &str| kind.misnamed_lane(TreePath::parse(path).unwrap().names());
+        assert_eq!(misnamed("taken/.shut"), None);
+        assert_eq!(misnamed("taken/.other"), Some(NameError::Grammar));
+        assert_eq!(misnamed("taken/bob"), None);
+    }
 }

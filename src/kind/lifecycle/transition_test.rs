@@ -196,9 +196,40 @@ fn the_status_that_a_record_gets_asks_for_what_it_requires() {
     }
     let fault = kind.judge_entry(&claim, &json!({})).unwrap_err();
     assert_eq!(fault.reason, "`at` is missing or empty, and status `busy` requires it");
+    // Whether it is there already only the text says.
+    let (kind, claim) = of(&SOUND.replace("at: always", "at: if_absent"));
+    assert!(kind.reads_content(&claim, Some("new")));
     // The built-in claim reads no text.
     let task = builtin::task();
     for status in [None, Some("new"), Some("inbox"), Some("done")] {
         assert!(!task.reads_content(task.claim().unwrap(), status), "{status:?}");
     }
+}
+
+#[test]
+fn neither_back_to_the_beginning_nor_to_where_it_failed_is_a_record_finished() {
+    let finish = |definition: &str| {
+        let kind = load(definition).unwrap();
+        let taken = kind.state_named("taken").unwrap();
+        let way = kind.finish_from(taken, Role::Agent);
+        way.map(|way| kind.state(way.to).name.to_string())
+    };
+    // An end of the lease that leads nowhere.
+    let stays = SOUND.replace("on_expiry: open", "on_expiry: event");
+    let exhausted = "    retries: { attempts: 3, first: 1s, longest: 64s, jitter_percent: 25, exhausted: shut }\n";
+    let ends = stays.replace(exhausted, "");
+    assert_ne!(ends, stays);
+    assert_eq!(
+        (finish(SOUND), finish(&stays), finish(&ends)),
+        (None, None, Some("shut".to_owned()))
+    );
+}
+
+#[test]
+fn what_begins_with_an_owner_is_claimed_by_nobody() {
+    let claims = |definition: &str| load(definition).unwrap().claim().is_some();
+    let unnamed = SOUND.replace("event: claimed", "event: begun");
+    let owned = unnamed.replace("dirs: [open]", "dirs: [\"open/{owner}\"]");
+    let owned = owned.replace("on_expiry: open", "on_expiry: event");
+    assert_eq!((claims(&unnamed), claims(&owned)), (true, false));
 }
