@@ -39,6 +39,30 @@ fn whoever_holds_a_descriptor_keeps_the_record_and_does_nothing_else() {
     team.fixture.fsck_clean();
 }
 
+/// How many files the daemon has open for somebody.
+fn open_files(team: &Team) -> u64 {
+    let metrics = fs::read_to_string(team.fixture.path(".workfs/metrics")).unwrap();
+    let count = metrics.lines().find_map(|line| line.strip_prefix("workfs_open_files "));
+    count.unwrap().parse().unwrap()
+}
+
+// P12.6
+#[test]
+fn of_two_that_hold_a_record_the_last_one_gives_it_back() {
+    let team = bob_has("4h");
+    let hold = || fs::File::open(team.fixture.mount(1).join(".workfs/hold/t-1")).unwrap();
+    let (one, other) = (hold(), hold());
+    let all = open_files(&team);
+    drop(one);
+    until_polled("its end is heard of", || (open_files(&team) < all).then_some(()));
+    // A change that the daemon makes after what followed from that.
+    fs::write(team.work(1).join("notes.md"), "notes").unwrap();
+    assert_eq!(team.fixture.ledger().names("t-1"), ["created", "claimed"]);
+    drop(other);
+    await_event(&team, "t-1", "released");
+    team.fixture.fsck_clean();
+}
+
 // P12.6
 #[test]
 fn a_holder_that_is_killed_frees_its_record_within_a_second() {

@@ -1,7 +1,7 @@
 //! `.wait`: reading and polling until something is ready.
 
 use std::fs::{self, File};
-use std::io::{ErrorKind, Read};
+use std::io::{ErrorKind, Read, Write as _};
 use std::os::fd::AsFd;
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::time::{Duration, Instant};
@@ -11,7 +11,7 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fs::OFlags;
 use rustix::thread::Pid;
 
-use crate::harness::{Echo, Fixture, Setup, prompt, save, state_of, until_polled};
+use crate::harness::{Echo, Fixture, Setup, close, prompt, save, state_of, until_polled};
 
 fn put(fixture: &Fixture, task: &str) -> Instant {
     let path = fixture.work().join("inbox").join(format!("{task}.yaml"));
@@ -86,6 +86,28 @@ fn a_read_ends_after_two_seconds_with_nothing() {
         // Those are a second sooner.
         took.max(others + Duration::from_secs(1))
     });
+}
+
+// P9.8 P1.6
+#[test]
+fn who_waits_hears_of_a_record_that_its_writer_leaves_as_it_was() {
+    let fixture = Setup::default().mounts(2).start();
+    put(&fixture, "a");
+    let mut writer = File::options().write(true).open(fixture.path("work/inbox/a.yaml")).unwrap();
+    writer.write_all(b"id: a\n").unwrap();
+    let wait = File::open(fixture.mount(1).join("work/ready/.wait")).unwrap();
+    let epoll = epoll::create(CreateFlags::CLOEXEC).unwrap();
+    epoll::add(&epoll, &wait, EventData::new_u64(7), EventFlags::IN).unwrap();
+    let woken = |seconds| {
+        let (mut events, long) = (Vec::with_capacity(4), Timespec { tv_sec: seconds, tv_nsec: 0 });
+        epoll::wait(&epoll, rustix::buffer::spare_capacity(&mut events), Some(&long)).unwrap()
+    };
+    assert_eq!(woken(0), 0, "it is being written");
+    // It makes no version, and so no event tells of it.
+    close(writer).unwrap();
+    assert_eq!(woken(20), 1);
+    assert_eq!(read(&fixture, 1), "a.yaml\n");
+    assert_eq!(fixture.ledger().names("a"), ["created"]);
 }
 
 // P9.8

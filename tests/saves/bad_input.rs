@@ -4,7 +4,7 @@ use std::fs;
 use std::io::Write;
 use std::time::Duration;
 
-use crate::harness::{Errno, Fixture, Setup, Task, close, save, ticks_of};
+use crate::harness::{Errno, Fixture, Setup, Task, close, save, save_synced, ticks_of};
 
 struct Case {
     what: &'static str,
@@ -281,4 +281,18 @@ fn the_text_of_a_neighbour_is_not_to_be_moved_to_where_it_lies() {
     assert!(!why.contains("mv "), "{why}");
     assert!(why.contains("say `id: t-1` in it, or save it as `work/inbox/t-2.yaml`"), "{why}");
     save(&other, text.as_bytes()).unwrap();
+}
+
+// P3.1
+#[test]
+fn who_does_not_look_at_write_hears_of_it_by_fsync_and_by_close() {
+    let fixture = Fixture::new();
+    let path = fixture.task("inbox", &Task::new("t-1"));
+    for path in [&path, &fixture.path("work/inbox/t-2.yaml")] {
+        let refused = save_synced(path, b"status: nonsense\npriority: low\n");
+        assert_eq!(refused, [Err(Errno::INVAL); 3], "{path:?}");
+    }
+    assert_eq!(fs::read_to_string(&path).unwrap(), Task::new("t-1").text());
+    assert_eq!(fixture.rejected().len(), 2, "each is kept once");
+    fixture.fsck_clean();
 }

@@ -75,6 +75,27 @@ fn flag_takes_no_move_of_status_that_is_another_role_s() {
     fixture.fsck_clean();
 }
 
+// P3.6
+#[test]
+fn flag_takes_what_is_no_yaml_whichever_way_it_is_saved() {
+    let fixture = flagging();
+    has(&fixture, "t-1", "blocked");
+    for (nth, text) in ["id: t-1\\nid: t-1\\n", "status: blocked\\n}\\n"].iter().enumerate() {
+        for way in [
+            "save assigned/bob/t-1.yaml",
+            "x() { printf \"$1\" > assigned/bob/t-1.yaml; }; x",
+            "x() { printf \"$1\" > x.tmp; mv x.tmp assigned/bob/t-1.yaml; }; x",
+        ] {
+            bob(&fixture, &format!("{way} '{text}# {nth} {}\\n'", way.len())).success();
+            assert_eq!(rows(&fixture)[0]["rule"], "W010", "{way}: {text}");
+            bob(&fixture, "mv assigned/bob/t-1.yaml done/bob/").failure();
+        }
+    }
+    assert_eq!(fixture.ledger().counts("saved")["t-1"], 7);
+    assert!(fixture.rejected().is_empty());
+    fixture.fsck_clean();
+}
+
 // P3.6 P2.5
 #[test]
 fn a_move_of_status_that_is_none_stays_flagged_until_a_right_text_comes() {

@@ -1,8 +1,9 @@
 //! Saves by somebody who has not seen the present version.
 
 use std::fs::{self, OpenOptions};
-use std::io::{Read as _, Seek as _, Write as _};
+use std::io::{BufRead as _, BufReader, Read as _, Seek as _, Write as _};
 use std::path::PathBuf;
+use std::process::{Command, Stdio};
 
 use crate::harness::{Errno, Fixture, Setup, Task, Worker, Workers, close, program, python, save};
 
@@ -295,5 +296,59 @@ fn a_script_goes_on_writing_after_its_own_mv() {
     let moved = crate::harness::until_polled("it was moved", || fs::metadata(&path).ok());
     assert!(moved.len() > 0);
     assert_eq!(save(&path, text.replace("in_progress", "new").as_bytes()), Err(Errno::BUSY));
+    fixture.fsck_clean();
+}
+
+// P1.4 P3.3
+#[test]
+fn who_has_saved_by_fsync_hears_of_another_version_at_the_next_write() {
+    let fixture = Fixture::new();
+    fixture.task("inbox", &Task::new("t-1"));
+    // One that was there, and one that this made.
+    for id in ["t-1", "t-2"] {
+        let path = fixture.path(&format!("work/inbox/{id}.yaml"));
+        let mut mine = fs::File::create(&path).unwrap();
+        mine.write_all(Task::new(id).revision(1).text().as_bytes()).unwrap();
+        mine.sync_all().unwrap();
+        fixture.sh(&format!("sed -i 's/^revision: 1/revision: 2/' work/inbox/{id}.yaml")).success();
+        let error = mine.write_all(b"# more\n").unwrap_err();
+        assert_eq!(Errno::from_io_error(&error), Some(Errno::BUSY), "{id}");
+        assert_eq!(close(mine), Err(Errno::BUSY), "{id}");
+        assert!(fs::read_to_string(&path).unwrap().contains("revision: 2\n"), "{id}");
+    }
+    fixture.fsck_clean();
+}
+
+// P1.4
+#[test]
+fn who_read_by_a_descriptor_for_both_has_read_for_what_it_opens_next() {
+    let fixture = Fixture::new();
+    let path = fixture.task("inbox", &Task::new("t-1"));
+    // In a process of its own: this one has seen what it just made.
+    let script = "
+import errno, os, sys
+path = os.environ['F']
+with open(path, 'r+') as both:
+    text = both.read()
+print('read', flush=True)
+sys.stdin.readline()
+try:
+    with open(path, 'w') as f:
+        f.write(text)
+except OSError as error:
+    print(errno.errorcode[error.errno])";
+    let mut python = Command::new(python());
+    python.args(["-c", script]).env("F", &path).stdin(Stdio::piped()).stdout(Stdio::piped());
+    let mut child = python.spawn().unwrap();
+    let mut said = BufReader::new(child.stdout.take().unwrap());
+    let mut line = String::new();
+    said.read_line(&mut line).unwrap();
+    assert_eq!(line, "read\n");
+    fixture.sh("sed -i 's/^revision: 0/revision: 1/' work/inbox/t-1.yaml").success();
+    drop(child.stdin.take());
+    said.read_line(&mut line).unwrap();
+    child.wait().unwrap();
+    assert_eq!(line, "read\nEBUSY\n");
+    assert!(fs::read_to_string(&path).unwrap().contains("revision: 1\n"));
     fixture.fsck_clean();
 }

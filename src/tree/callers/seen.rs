@@ -324,4 +324,13 @@ mod tests {
         assert_eq!(looks.of[&RecordKey(0)].looks.len(), 2);
         assert!(has(&looks, 0, here));
     }
+
+    #[test]
+    fn whose_number_was_another_s_before_has_seen_nothing_of_that() {
+        let me = std::process::id();
+        let who = Lineages::default().of(me);
+        let before = Instant::now().checked_sub(Duration::from_secs(86_400)).unwrap();
+        let seen = |at| of_family(me, &[Look { at, ..look(who) }], |_| true);
+        assert_eq!((seen(before), seen(Instant::now())), (None, Some(Version(1))));
+    }
 }
