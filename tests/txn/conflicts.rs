@@ -23,6 +23,7 @@ fn a_conflict_is_ebusy_and_why_lists_what_changed() {
         ("removed", "rm notes/f", "echo y > notes/f", "notes/f"),
         ("made", "echo x > notes/new", "echo y > notes/new", "notes/new"),
         ("moved", "mv notes/f notes/g", "rm notes/f", "notes/f"),
+        ("moved-to", "mv notes/f notes/g", "echo y > notes/g", "notes/g"),
         ("set", "chmod 700 notes/d", "rmdir notes/d && mkdir notes/d", "notes/d"),
         (
             "claimed",

@@ -1,12 +1,12 @@
 //! Inside, a transaction is a tree like the one outside, as far as programs look.
 
 use std::fs;
-use std::io::{ErrorKind, Read};
+use std::io::{ErrorKind, Read, Write as _};
 use std::time::Duration;
 
 use rustix::fs::{CWD, FileType, Mode, OFlags, mknodat, openat};
 
-use crate::harness::{Fixture, Setup, needs};
+use crate::harness::{Fixture, Setup, close, needs, until_polled};
 
 // P13.2
 #[test]
@@ -145,5 +145,46 @@ fn a_file_that_is_made_and_never_opened_is_in_nobody_s_way() {
         fs::rename(&txn, fixture.path(".workfs/commit/t")).unwrap();
         assert!(fixture.path(&format!("read-{nth}")).exists());
     }
+    fixture.fsck_clean();
+}
+
+// P2.2 P13.2
+#[test]
+fn what_somebody_is_making_outside_is_in_no_transaction() {
+    let fixture = Fixture::new();
+    fixture.sh("mkdir .workfs/txn/t").success();
+    let mut file = fs::File::create(fixture.path("work/inbox/t-1.yaml")).unwrap();
+    file.write_all(b"id: t-1\n").unwrap();
+    let there =
+        "cd .workfs/txn/t/work/inbox; for f in t-1.yaml; do test -e $f && echo $f; done; ls";
+    assert_eq!(fixture.sh(there).success().stdout, "");
+    close(file).unwrap();
+    assert_eq!(fixture.sh(there).success().stdout, "t-1.yaml\nt-1.yaml\n");
+}
+
+// P13.1 P13.2
+#[test]
+fn what_a_mapping_writes_after_the_last_close_is_committed() {
+    if !needs(&["python3"]) {
+        return;
+    }
+    let fixture = Fixture::new();
+    fixture.sh("echo aaa > f; mkdir .workfs/txn/t").success();
+    let script = "
+import ctypes, os
+c = ctypes.CDLL(None)
+c.mmap.restype = ctypes.c_void_p
+c.mmap.argtypes = [ctypes.c_void_p, ctypes.c_size_t] + 3 * [ctypes.c_int] + [ctypes.c_long]
+c.munmap.argtypes = [ctypes.c_void_p, ctypes.c_size_t]
+fd = os.open('.workfs/txn/t/f', os.O_RDWR)
+at = c.mmap(None, 4, 3, 1, fd, 0)
+os.close(fd)
+ctypes.memmove(at, b'bbb', 3)
+c.munmap(at, 4)";
+    fixture.bash().with("S", script).run("python3 -c \"$S\"").success();
+    // The kernel says a moment later that nobody has it open any more.
+    let commit = || fs::rename(fixture.path(".workfs/txn/t"), fixture.path(".workfs/commit/t"));
+    until_polled("it can be committed", || commit().ok());
+    assert_eq!(fs::read_to_string(fixture.path("f")).unwrap(), "bbb\n");
     fixture.fsck_clean();
 }

@@ -134,6 +134,37 @@ fn a_transaction_is_its_maker_s_also_where_modes_do_not_say_so() {
     assert!(fixture.path("f").exists());
 }
 
+// P13.4
+#[test]
+fn not_even_root_goes_on_in_another_s_transaction() {
+    const BOB: u32 = 64001;
+    if !rustix::process::geteuid().is_root() || !needs(&["setpriv"]) {
+        return left_out("acting as another user needs root and setpriv");
+    }
+    let fixture = Setup::default().mounts(2).prepare();
+    fixture.mount_at(fixture.mount(1)).success();
+    let root = fixture.root().to_str().unwrap();
+    fixture.workfs(&["mount", root, "-o", "allow_other", "--agent", "bob"]).success();
+    for dir in [fixture.base(), fixture.mount(1)] {
+        let all = std::os::unix::fs::PermissionsExt::from_mode(0o777);
+        fs::set_permissions(dir, all).unwrap();
+    }
+    by(&fixture, BOB, "mkdir .workfs/txn/t && echo 1 > .workfs/txn/t/f").success();
+    // Bob's mount makes no operator of anybody.
+    for refused in [
+        "cat .workfs/txn/t/f",
+        "echo 2 > .workfs/txn/t/f",
+        "echo 2 > .workfs/txn/t/g",
+        "rm .workfs/txn/t/f",
+        "mv .workfs/txn/t .workfs/commit",
+        "rmdir .workfs/txn/t",
+    ] {
+        let ran = fixture.sh(refused).failure();
+        assert!(ran.stderr.contains("Permission denied"), "{refused}: {ran}");
+    }
+    by(&fixture, BOB, "mv .workfs/txn/t .workfs/commit && test $(cat f) = 1 -a ! -e g").success();
+}
+
 // P7.5 P13.2 P13.5
 #[test]
 fn nobody_makes_by_a_commit_what_workfs_shows() {

@@ -254,3 +254,21 @@ fn what_a_transaction_uses_has_a_limit_and_what_it_looks_at_none() {
     fs::remove_dir(&inside).unwrap();
     fixture.fsck_clean();
 }
+
+// P13.1
+#[test]
+fn what_is_renamed_over_a_record_before_it_is_closed_is_a_save_of_it() {
+    let fixture = Fixture::new();
+    let path = fixture.task("inbox", &Task::new("t-1"));
+    let control = fixture.path(".workfs");
+    fs::create_dir(control.join("txn/t")).unwrap();
+    let inbox = control.join("txn/t/work/inbox");
+    let mut file = fs::File::create(inbox.join(".t-1.tmp")).unwrap();
+    file.write_all(Task::new("t-1").revision(1).text().as_bytes()).unwrap();
+    fs::rename(inbox.join(".t-1.tmp"), inbox.join("t-1.yaml")).unwrap();
+    close(file).unwrap();
+    fs::rename(control.join("txn/t"), control.join("commit/t")).unwrap();
+    assert_eq!(fs::read_to_string(&path).unwrap(), Task::new("t-1").revision(1).text());
+    assert_eq!(fixture.ledger().names("t-1"), ["created", "saved"]);
+    fixture.fsck_clean();
+}
