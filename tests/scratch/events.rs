@@ -1,6 +1,9 @@
 //! One save, one event.
 
-use crate::harness::{Event, Fixture, Ledger, Setup, python, until_polled};
+use std::fs;
+use std::os::unix::fs::FileExt as _;
+
+use crate::harness::{Event, Fixture, Ledger, Setup, close, python, until_polled};
 
 fn scratch() -> Fixture {
     let fixture = Fixture::new();
@@ -212,4 +215,26 @@ fn a_very_large_file_has_its_event_also_where_its_mount_or_the_daemon_ends_just_
     fixture.await_no_daemon();
     assert_eq!(saves("scratchpad/info/001/b"), [400 << 20]);
     fixture.fsck_clean();
+}
+
+// P11.1
+#[test]
+fn of_a_large_file_that_is_written_while_it_is_hashed_no_hash_tells_what_never_was_in_it() {
+    let fixture = scratch();
+    let path = fixture.path("scratchpad/big");
+    let file = fs::File::create(&path).unwrap();
+    let late = fs::OpenOptions::new().write(true).open(&path).unwrap();
+    // So much that `close` does not wait for its hash.
+    file.set_len(256 << 20).unwrap();
+    close(file).unwrap();
+    late.write_all_at(b"late", 0).unwrap();
+    let sum = fixture.sh("sha256sum < scratchpad/big").success().stdout;
+    let saved = until_polled("it is saved", || {
+        let lines = fixture.workfs(&["log", "--json", "scratchpad/big"]).success().json_lines();
+        lines.into_iter().find(|event| event["event"] == "saved")
+    });
+    if let Some(told) = saved["payload"]["content_sha256"].as_str() {
+        assert!(sum.starts_with(told), "{saved}");
+    }
+    close(late).unwrap();
 }

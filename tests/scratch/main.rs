@@ -18,6 +18,7 @@ mod listener;
 mod locks;
 mod many_versions;
 mod moved;
+mod new_files;
 mod overtaken;
 mod projects;
 mod quotas;

@@ -50,6 +50,8 @@ fn each_directory_that_a_glob_names_has_a_quota_of_its_own() {
     let fixture = Setup::default().layout(LAYOUT).start();
     fixture.sh("mkdir -p team-a/x/y team-b; touch team-a/x/y/{1,2,3,4,5,6,7}").success();
     assert_eq!((quota(&fixture, "team-a").1, quota(&fixture, "team-b").1), (10, 1));
+    let left = fixture.sh("df --output=itotal,iavail team-a team-b | tail -n +2 | xargs").success();
+    assert_eq!(left.stdout, "10 0 10 9\n");
     let refused = fixture.sh("touch team-a/8");
     assert!(refused.stderr.contains("quota"), "{refused}");
     let why = fixture.sh("cat .workfs/why").success().stdout;

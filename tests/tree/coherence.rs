@@ -318,6 +318,16 @@ fn modes_times_and_attributes_are_seen_too() {
 
 // P7.4
 #[test]
+fn a_change_after_which_length_and_time_are_as_before_is_seen_too() {
+    let fixture = two();
+    let script = "cd $BASE/m0/scratchpad; printf aaaa > f; touch -d @5 f; cat $BASE/m1/scratchpad/f
+        printf bbbb | dd of=f conv=notrunc status=none; touch -d @5 f; cat $BASE/m1/scratchpad/f";
+    let said = fixture.bash().with("BASE", fixture.base()).run(script).success();
+    assert_eq!(said.stdout, "aaaabbbb");
+}
+
+// P7.4
+#[test]
 fn saves_and_claims_are_seen_through_the_other_mount() {
     let fixture = two();
     fixture.task("inbox", &Task::new("t-1"));
