@@ -95,7 +95,7 @@ pub struct ImportReport {
     pub from: String,
     /// Where it went.
     pub to: ShownPath,
-    /// Files and links that lie in it.
+    /// What lies in it but for directories: taken, there before, left alone or told of as not to be read.
     pub files: u64,
     /// Directories that were made.
     pub directories: u64,
