@@ -184,7 +184,8 @@ fn a_record_and_files_below_its_name_have_their_pasts_in_one_directory() {
     assert_ne!(fs::metadata(past.join("t-1")).unwrap().ino(), alone);
     fixture.sh("cat .workfs/history/work/t-1/notes/* | grep -x 1").success();
     fixture.sh(&format!("cmp .workfs/history/work/t-1/{} work/inbox/t-1.yaml", both[0])).success();
-    // Each is the directory that it is listed as.
+    // Each is listed once, and is the directory that it is listed as.
+    assert_eq!(names(&past), ["t-1", "t-2"]);
     for entry in fs::read_dir(&past).unwrap().map(Result::unwrap) {
         let looked_up = fs::metadata(past.join(entry.file_name())).unwrap().ino();
         assert_eq!(entry.ino(), looked_up, "{:?}", entry.file_name());

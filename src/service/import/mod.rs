@@ -1,9 +1,9 @@
 //! Taking a plain directory in.
 //!
 //! The directory is read by this process, with its user's rights, and so only for that user and for
-//! root (`By::Runner`): nobody reads through it what he could not read himself. It is listed first,
-//! its directories are made level by level, and then its files are put, many at a time, so that they
-//! share commits.
+//! root (`By::Runner`): nobody reads through it what he could not read himself. Its directories are found
+//! first and made level by level; then they are listed, one after the other, and their files put, many at a time, so
+//! that they share commits.
 //!
 //! What must stay true: importing again changes nothing; nothing that is there is replaced; links
 //! are taken as links and never followed. Deliberately not here: what makes a file a record

@@ -1,5 +1,5 @@
-//! Listing a computed directory: its names are found once for a handle, and what each stands for is looked at
-//! when it is told.
+//! Listing a computed directory: what it has is found once for a handle, and what each name stands for is looked at
+//! when it is told; of the pasts of records the names are, too.
 //!
 //! Why: there may be as many as there are records, and a listing is told in thousands of pieces.
 
@@ -9,12 +9,11 @@ use workfs_mount::{Caller, DirEntry};
 use crate::engine::path_of_past;
 use crate::names::FileName;
 use crate::store::{Read, StoreError};
+use crate::tree::computed::history::PastDir;
+use crate::tree::computed::{self, Child, Computed, Listing, Viewer};
 use crate::tree::handles::pins::Charge;
 use crate::tree::nodes::cursor::FIRST_COOKIE;
 use crate::tree::{Answer, WorkTree};
-
-use crate::tree::computed::history::PastDir;
-use crate::tree::computed::{self, Child, Computed, Listing, Viewer};
 
 /// The names of an open computed directory.
 #[derive(Default)]
