@@ -39,6 +39,7 @@ use crate::limits::TOLD_EVERY;
 use crate::names::Shown;
 use crate::numbers::Ino;
 use extents::Extents;
+use log::checkpoint::KEPT_BYTES;
 use log::{gather, room};
 use pool::{Pool, Reader};
 use tables::chunks::Space;
@@ -230,6 +231,7 @@ impl Sqlite {
         let logged = sql.pragma_update(None, "journal_mode", "wal");
         logged.map_err(|error| cause(&sql, error))?;
         sql.pragma_update(None, "wal_autocheckpoint", 0).map_err(fail)?;
+        sql.pragma_update(None, "journal_size_limit", KEPT_BYTES as i64).map_err(fail)?;
         let identity = main_lock.identity().map_err(|e| io("looking at", e))?;
         let extents = Extents::open(path, &sql, Some(identity))?;
         let writer = Conn::new(sql, &extents);

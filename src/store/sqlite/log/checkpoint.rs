@@ -1,8 +1,9 @@
 //! Moving the write-ahead log into the main file, beside the writer and not in its way.
 //!
 //! What must stay true: a commit never waits for a checkpoint unless the log has grown so long that
-//! it must be cut; then the writer does it itself, when nothing can be added meanwhile. After a flush of the
-//! main file that failed all that the log has is moved once more before it begins anew (`index`).
+//! it must be cut; then the writer does it itself, when nothing can be added meanwhile, and waits for the thread
+//! that is at it where the log has grown much longer. After a flush of the main file that failed all that the log
+//! has is moved once more before it begins anew (`index`).
 
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
@@ -28,6 +29,17 @@ const PAGES_BESIDE: u64 = 4_000;
 /// From this length on the writer moves it itself: under steady load the log cannot start anew
 /// otherwise, since something is always added while it is moved.
 const PAGES_INSIDE: u64 = 12_000;
+
+/// From this length on the writer waits for who moves it, before it moves the rest: on a disk that is slow to flush
+/// the log would fill it otherwise.
+const PAGES_TOO_MANY: u64 = 48_000;
+
+/// How long it waits then, each time.
+const MOVER_PATIENCE: Duration = Duration::from_secs(2);
+
+/// What a log that begins anew keeps of its file, in bytes; more than is written ahead, which would be in vain.
+pub(in crate::store::sqlite) const KEPT_BYTES: u64 = 64 << 20;
+const _: () = assert!(KEPT_BYTES >= PAGES_INSIDE * FRAME_BYTES + 2 * AHEAD_BYTES);
 
 /// How far the log's file is written ahead of its end, in bytes: a commit that overwrites flushes in
 /// half the time of one that makes the file longer.
@@ -122,7 +134,7 @@ impl Checkpointer {
 
     /// Lets the log begin anew and takes room ahead; true if there is any.
     pub fn find_room(&mut self, writer: &Conn) -> Result<bool> {
-        let moved = self.try_moving(writer)?;
+        let moved = self.try_moving(writer, Duration::ZERO)?;
         let pages = self.pages.load(Ordering::Relaxed);
         if moved < pages {
             self.room.look(&writer.sql, pages)?;
@@ -151,9 +163,9 @@ impl Checkpointer {
         Ok(is_cut)
     }
 
-    /// Moves what can be, unless it is being moved; gives the pages that are.
-    fn try_moving(&self, writer: &Conn) -> Result<u64> {
-        match self.moving.try_lock() {
+    /// Moves what can be, unless it is still being moved after so long; gives the pages that are.
+    fn try_moving(&self, writer: &Conn, patience: Duration) -> Result<u64> {
+        match self.moving.try_lock_for(patience) {
             Some(mut mover) => mover.checkpoint(writer),
             None => Ok(0),
         }
@@ -178,7 +190,9 @@ impl Checkpointer {
             self.write_ahead(pages, log);
         }
         if pages >= PAGES_INSIDE {
-            self.try_moving(writer)?;
+            let is_too_long = pages >= PAGES_TOO_MANY;
+            let patience = if is_too_long { MOVER_PATIENCE } else { Duration::ZERO };
+            self.try_moving(writer, patience)?;
         } else if self.wants_thread(pages)
             && let Some(wake) = &self.wake
         {
@@ -274,5 +288,43 @@ impl Mover {
             self.is_doubtful = false;
         }
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::store::sqlite::{Extents, Sqlite, connect, room};
+
+    // P4.4
+    #[test]
+    fn a_log_that_is_much_too_long_waits_for_who_moves_it_and_begins_anew() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("s.db");
+        drop(Sqlite::open(&path).unwrap());
+        let extents = Extents::open(&path, &connect(&path, true).unwrap(), None).unwrap();
+        let open = || Conn::new(connect(&path, true).unwrap(), &extents);
+        let (mut writer, log) = (open(), dir.path().join("s.db-wal"));
+        let main = room::open_main(&path).unwrap();
+        let mut checkpointer = Checkpointer::start(&mut writer, open(), main, log.clone()).unwrap();
+        let change = |n: u32| writer.sql.execute("INSERT INTO meta VALUES (?1, 'x')", [n]);
+        (0..100).for_each(|n| _ = change(n).unwrap());
+        let pages = Arc::clone(&checkpointer.pages);
+        let before = pages.swap(PAGES_TOO_MANY, Ordering::Relaxed);
+        let moving = Arc::clone(&checkpointer.moving);
+        let (is_held, held) = bounded(0);
+        std::thread::scope(|scope| {
+            scope.spawn(move || {
+                let _moves = moving.lock();
+                is_held.send(()).unwrap();
+                // Nothing tells that the other waits; if this is too short the test can only pass.
+                std::thread::sleep(MOVER_PATIENCE / 20);
+            });
+            held.recv().unwrap();
+            checkpointer.consider(&writer, &log).unwrap();
+        });
+        change(100).unwrap();
+        let after = pages.load(Ordering::Relaxed);
+        assert!(after < before, "{after} pages after {before}");
     }
 }
