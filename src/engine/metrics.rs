@@ -118,6 +118,11 @@ impl Text {
             let count = counts.refusals.get(rule.code()).copied().unwrap_or(0);
             self.sample(name, &[("rule", &rule.code())], count);
         }
+        let name = "workfs_events_written_total";
+        self.head((name, COUNTER, "Events that this daemon wrote to the ledger, by name."));
+        for (event, count) in &counts.events {
+            self.sample(name, &[("event", event)], count);
+        }
         let help = "How long transactions took, from their begin to their end on the disk.";
         self.histogram(("workfs_commit_seconds", help), engine.tally().commits());
         let help = "Transactions that the store failed.";

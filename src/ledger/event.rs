@@ -27,7 +27,7 @@ macro_rules! word {
         $name:ident { $($(#[$word_doc:meta])* $constant:ident = $text:literal,)* }
     ) => {
         $(#[$doc])*
-        #[derive(Clone, Debug, PartialEq, Eq, Hash)]
+        #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
         pub struct $name(Cow<'static, str>);
 
         impl $name {

@@ -121,6 +121,8 @@ fn what_was_done_and_refused_is_counted() {
     assert!(moved == 4.0, "three claims and a save by rename: {moved}");
     assert_eq!(rise("workfs_refusals_total{rule=\"W011\"}"), 1.0);
     assert_eq!(rise("workfs_events_total"), 4.0);
+    let events = |name| rise(&format!("workfs_events_written_total{{event=\"{name}\"}}"));
+    assert_eq!(["claimed", "saved", "refused"].map(events), [3.0, 1.0, 0.0]);
     let records =
         |state| format!("workfs_records{{workspace=\"work\",kind=\"task\",state=\"{state}\"}}");
     assert_eq!((after.get(&records("inbox")), after.get(&records("assigned"))), (1.0, 3.0));

@@ -8,7 +8,7 @@ use super::refuse::keep_refusal;
 use super::stop::{Refused, Stop, absent};
 use crate::config::Config;
 use crate::engine::{Audience, Context, Doors, Effect, Ends, Fate, Ranks, Scopes, Undone};
-use crate::ledger::{self, Event, Hash, Trace};
+use crate::ledger::{self, Event, EventName, Hash, Trace};
 use crate::limits::HISTORY_STEPS_MAX;
 use crate::names::FileName;
 use crate::numbers::{G, Ino, LeaseTime, RecordKey, UnixNanos};
@@ -57,6 +57,8 @@ pub struct Turn<'a> {
     pub(in crate::engine) ranks: &'a Ranks,
     pub(crate) audience: &'a dyn Audience,
     pub(crate) head: Head,
+    /// The names of the events that it appended.
+    pub(in crate::engine) happened: Vec<EventName>,
     pub(crate) effects: Vec<Effect>,
     pub(crate) nameless: Vec<Ino>,
     pub(crate) durability: Durability,
@@ -153,6 +155,7 @@ impl Turn<'_> {
         let end = self.head.end + sealed.line.len() as u64 + 1;
         self.txn.insert_event(&EventRow { g, before_g, end, line: sealed.line })?;
         self.head = Head { g, hash: sealed.hash, end };
+        self.happened.push(event.name);
         Ok(g)
     }
 

@@ -36,6 +36,7 @@ use crate::engine::{
     Audience, Context, Doors, Effect, Ends, Fate, FaultPoint, Origin, Ranks, Scopes, Silence, Stop,
     Turn, Undone, or_abort,
 };
+use crate::ledger::EventName;
 use crate::limits::{BATCH_CHANGES_MAX, CLOCK_LOOK, TOLD_APART_MIN};
 use crate::numbers::{G, Ino, LeaseTime, UnixNanos};
 use crate::refusal::Refusal;
@@ -83,6 +84,8 @@ struct Batch {
     finishes: Vec<Finish>,
     /// How each change ended.
     outcomes: Vec<Outcome>,
+    /// What the ledger says of them.
+    happened: Vec<EventName>,
     effects: Vec<(Origin, Effect)>,
     follows: Vec<Queued>,
     nameless: Vec<Ino>,
@@ -252,7 +255,7 @@ impl Desk {
         let batch = round.batch;
         match committed {
             Ok(()) => {
-                self.tally.note(&batch.outcomes, began.elapsed());
+                self.tally.note(&batch.outcomes, &batch.happened, began.elapsed());
                 self.settle(batch, (head_before.g, silence), lease_now);
                 true
             }
@@ -423,13 +426,14 @@ impl Round<'_> {
             ends: self.ends,
             audience: self.audience,
             head: *self.head,
+            happened: Vec::new(),
             effects: Vec::new(),
             nameless: Vec::new(),
             durability: Durability::default(),
             follows: Vec::new(),
         };
         let ran = job(Ok(&mut turn));
-        let Turn { head, effects, nameless, durability, follows, .. } = turn;
+        let Turn { head, happened, effects, nameless, durability, follows, .. } = turn;
         let Some((finish, result)) = ran else { return txn.release() };
         let batch = &mut self.batch;
         batch.finishes.push(finish);
@@ -439,6 +443,7 @@ impl Round<'_> {
                 batch.outcomes.push((operation, None));
                 txn.release()?;
                 *self.head = head;
+                batch.happened.extend(happened);
                 for effect in &effects {
                     if let Effect::Name { parent, name, ino, fate, .. } = effect
                         && matches!(fate, Fate::Moved { node_type: NodeType::Directory, .. })

@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use parking_lot::Mutex;
 
+use crate::ledger::EventName;
 use crate::numbers::Times;
 use crate::refusal::Rule;
 
@@ -29,6 +30,8 @@ pub(in crate::engine) struct Counts {
     pub changes: BTreeMap<&'static str, Outcomes>,
     /// Refusals by the rule's code, before the writer or there.
     pub refusals: BTreeMap<&'static str, u64>,
+    /// Events that were written, by name.
+    pub events: BTreeMap<EventName, u64>,
     /// Transactions that the store failed.
     pub failed: u64,
 }
@@ -43,8 +46,8 @@ pub(in crate::engine) struct Outcomes {
 }
 
 impl Tally {
-    /// A transaction was committed.
-    pub fn note(&self, outcomes: &[Outcome], took: Duration) {
+    /// A transaction was committed, and the ledger says this of it.
+    pub fn note(&self, outcomes: &[Outcome], happened: &[EventName], took: Duration) {
         let counts = &mut *self.counts.lock();
         for (operation, rule) in outcomes {
             let of = counts.changes.entry(operation).or_default();
@@ -54,6 +57,13 @@ impl Tally {
                     of.refused += 1;
                     *counts.refusals.entry(rule.code()).or_default() += 1;
                 }
+            }
+        }
+        for name in happened {
+            // No copy of a name that is known.
+            match counts.events.get_mut(name) {
+                Some(count) => *count += 1,
+                None => _ = counts.events.insert(name.clone(), 1),
             }
         }
         self.commits.note(took);
