@@ -215,7 +215,7 @@ fn by_the_daemon(paths: &StorePaths, dir: &Path, lazy: bool) -> Result<ByDaemon,
             client.await_end();
             Ok(ByDaemon::Unmounted)
         }
-        Ok(Some(Answer::Unmounted { ending: false })) if lazy => {
+        Ok(Some(Answer::Unmounted { ending: false })) => {
             let Some(Answer::Mounts { daemon, mounts }) = client.ask(&Ask::Ps)? else {
                 return Ok(ByDaemon::Unmounted);
             };
@@ -225,7 +225,6 @@ fn by_the_daemon(paths: &StorePaths, dir: &Path, lazy: bool) -> Result<ByDaemon,
                 false => ByDaemon::Unmounted,
             })
         }
-        Ok(Some(Answer::Unmounted { .. })) => Ok(ByDaemon::Unmounted),
         Ok(_) => Ok(ByDaemon::NotIts),
         Err(failure) if failure.cause == Cause::Absent => Ok(ByDaemon::NotIts),
         Err(failure) => Err(failure),

@@ -71,6 +71,11 @@ impl Whereabouts {
         self.places().is_ok_and(|all| all.is_empty())
     }
 
+    /// Whether the kernel has it, be it nowhere to be seen.
+    pub fn is_connected(&self) -> bool {
+        self.connection.lock().as_ref().is_some_and(is_alive)
+    }
+
     /// Takes it away from wherever it is to be seen.
     ///
     /// # Errors

@@ -28,7 +28,7 @@ impl Mounts {
         })?;
         let removed = match ask.lazy {
             true => self.take_away(&mount, dir),
-            false => point::unmount(&mount).map(|()| self.finish(mount.id())),
+            false => point::unmount(&mount).map(|()| self.unmounted(&mount, dir)),
         };
         removed.map_err(|error| point::in_use(dir, &error))?;
         self.wake();
@@ -48,14 +48,20 @@ impl Mounts {
     }
 
     fn take_away(&self, mount: &Mount, dir: &Path) -> std::io::Result<()> {
-        // One that somebody else took from sight is unmounted, and may be in use all the same.
-        if mount.unmount().is_ok() && mount.has_ended() {
+        if mount.unmount().is_err() {
+            mount.detach()?;
+        }
+        self.unmounted(mount, dir);
+        Ok(())
+    }
+
+    /// It is nowhere to be seen, and may be in use all the same.
+    fn unmounted(&self, mount: &Mount, dir: &Path) {
+        if mount.has_ended() {
             self.finish(mount.id());
         } else {
-            mount.detach()?;
             self.detached(mount, dir);
         }
-        Ok(())
     }
 
     /// Unmounts all, and ends what is in use: a session that went on would keep the store open.
@@ -65,7 +71,8 @@ impl Mounts {
         let all: Vec<(Arc<Mount>, bool)> = self.table.lock().rows.iter().map(row).collect();
         for (mount, detached) in all {
             // One that lies elsewhere fails from the end of this process on.
-            if mount.lies_here() && (detached || mount.unmount().is_err()) {
+            let is_over = |mount: &Mount| mount.unmount().is_ok() && mount.has_ended();
+            if mount.lies_here() && (detached || !is_over(&mount)) {
                 point::cut_off(&mount);
             }
             self.finish(mount.id());
