@@ -62,6 +62,7 @@ impl Refused {
 
 /// Who removes a file.
 struct Remover {
+    thread: u32,
     /// The process, and those that started it, the nearest first.
     line: Vec<u32>,
     /// It is a program that does only that.
@@ -103,13 +104,15 @@ impl Cleanups {
         self.0.lock().is_empty()
     }
 
-    /// Whether a process cleans up now; it does so once for each save.
+    /// Whether a process cleans up now; it does so once for each save. Of several it is that of the thread itself:
+    /// what the other threads are to clean up is still to come, and this one may go on to another save.
     fn take(&self, remover: &Remover, kept: &[Kept]) -> bool {
         let mut all = self.0.lock();
         let now = Instant::now();
         all.retain(|one| one.until > now);
         let is_this = |one: &Refused| kept.contains(&one.by.kept) && one.is_followed_by(remover);
-        let found = all.iter().position(is_this);
+        let is_own = |one: &Refused| one.by.thread == remover.thread && is_this(one);
+        let found = all.iter().position(is_own).or_else(|| all.iter().position(is_this));
         found.map(|nth| all.remove(nth)).is_some()
     }
 }
@@ -172,7 +175,8 @@ impl WorkTree {
             return Ok(());
         }
         let kept = self.read(|read| kept_at(read, parent, name))?;
-        let remover = Remover { line: line_of(caller.pid), is_rm: removes_files(caller.pid) };
+        let thread = caller.pid;
+        let remover = Remover { thread, line: line_of(thread), is_rm: removes_files(thread) };
         match cleanups.take(&remover, &kept) {
             true => Err(Rule::JustRefused.errno(Door::Name)),
             false => Ok(()),
@@ -218,7 +222,7 @@ mod tests {
     const SHELL: u32 = u32::MAX - 1;
 
     fn takes(cleanups: &Cleanups, line: &[u32], is_rm: bool, kept: Kept) -> bool {
-        cleanups.take(&Remover { line: line.to_vec(), is_rm }, &[kept])
+        cleanups.take(&Remover { thread: 0, line: line.to_vec(), is_rm }, &[kept])
     }
 
     #[test]
@@ -264,6 +268,19 @@ mod tests {
         assert!(!cleanups.is_idle());
         cleanups.forget(by(1, 2));
         assert!(cleanups.is_idle());
+    }
+
+    #[test]
+    fn what_one_thread_cleans_up_is_its_own_and_another_s_is_still_to_come() {
+        let cleanups = noted(&[(by(1, 1), CLEANUP_GRACE), (by(2, 2), CLEANUP_GRACE)]);
+        let take = |thread| {
+            let remover = Remover { thread, line: vec![ME, SHELL], is_rm: false };
+            cleanups.take(&remover, &[FILE])
+        };
+        assert!(take(2));
+        // That one begins another save.
+        cleanups.forget(by(2, 3));
+        assert!(take(1) && !take(1));
     }
 
     #[test]
