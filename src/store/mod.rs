@@ -260,6 +260,10 @@ pub trait Writer: Send {
     fn find_room(&mut self) -> bool;
     /// Whether [`checkpoint`](Self::checkpoint) has something to do.
     fn wants_checkpoint(&self) -> bool;
+    /// Whether that can wait no longer for a moment in which nobody has anything to write.
+    fn needs_checkpoint(&self) -> bool {
+        false
+    }
     /// Moves the write-ahead log into the main file where it has grown.
     fn checkpoint(&mut self) -> Result<()>;
 }

@@ -353,6 +353,11 @@ impl Desk {
         self.nameless.is_due() || self.writer.wants_checkpoint()
     }
 
+    /// Whether those can wait no longer for a moment in which nobody wants anything.
+    pub fn must_rest(&self) -> bool {
+        self.writer.needs_checkpoint()
+    }
+
     /// Chores that no caller waits for: nameless inodes without handles go, the log is moved.
     pub fn rest(&mut self) {
         if self.nameless.is_due() {

@@ -226,7 +226,7 @@ fn keep(queue: &Queue<Queued>, desk: &Mutex<Desk>) {
         loop {
             let mut desk = desk.lock();
             work(&mut desk, queue);
-            if queue.is_empty() {
+            if queue.is_empty() || desk.must_rest() {
                 desk.rest();
             }
             drop(desk);

@@ -30,11 +30,14 @@ const PAGES_BESIDE: u64 = 4_000;
 /// otherwise, since something is always added while it is moved.
 const PAGES_INSIDE: u64 = 12_000;
 
-/// From this length on the writer waits for who moves it, before it moves the rest: on a disk that is slow to flush
-/// the log would fill it otherwise.
-const PAGES_TOO_MANY: u64 = 48_000;
+/// From this length on the writer does so although others wait for it, and waits for the thread that is at it: who keeps
+/// it busy without end, or a disk that is slow to flush, would fill the disk with the log otherwise.
+const PAGES_TOO_MANY: u64 = 24_000;
 
-/// How long it waits then, each time.
+/// A log that somebody reads, so that it is not moved, is tried again when it has grown by so much.
+const PAGES_BETWEEN_TRIES: u64 = 500;
+
+/// How long the writer waits for the thread, each time.
 const MOVER_PATIENCE: Duration = Duration::from_secs(2);
 
 /// What a log that begins anew keeps of its file, in bytes; more than is written ahead, which would be in vain.
@@ -60,6 +63,8 @@ pub(in crate::store::sqlite) struct Checkpointer {
     moving: Arc<Mutex<Mover>>,
     /// How long the log's file is known to be, in bytes.
     ahead: u64,
+    /// How long the log was when the thread was last told to move it, or the writer did, in pages.
+    tried_at: u64,
     room: Room,
     wake: Option<Sender<()>>,
     thread: Option<JoinHandle<()>>,
@@ -101,13 +106,30 @@ impl Checkpointer {
             .map_err(|error| StoreError::NoThread(error.to_string()))?;
         let room = Room::new(main, log);
         let (wake, thread) = (Some(wake), Some(thread));
-        Ok(Checkpointer { pages, moved, times, is_moving, moving, ahead: 0, room, wake, thread })
+        Ok(Checkpointer {
+            pages,
+            moved,
+            times,
+            is_moving,
+            moving,
+            ahead: 0,
+            tried_at: 0,
+            room,
+            wake,
+            thread,
+        })
     }
 
     /// Whether [`consider`](Self::consider) has something to do.
     pub fn is_due(&self) -> bool {
         let pages = self.pages.load(Ordering::Relaxed);
-        self.wants_zeros(pages) || pages >= PAGES_INSIDE || self.wants_thread(pages)
+        self.wants_zeros(pages) || self.wants_writer(pages)
+    }
+
+    /// Whether it can wait no longer.
+    pub fn is_overdue(&self) -> bool {
+        let pages = self.pages.load(Ordering::Relaxed);
+        pages >= PAGES_TOO_MANY && self.wants_writer(pages)
     }
 
     /// How often the log was moved beside the writer, or was to be.
@@ -130,6 +152,21 @@ impl Checkpointer {
     pub fn keep_room(&mut self, writer: &Conn) -> Result<()> {
         let pages = self.pages.load(Ordering::Relaxed);
         if self.room.wants_look(pages) { self.room.look(&writer.sql, pages) } else { Ok(()) }
+    }
+
+    /// Whether the thread should move the log now, after a commit: a moment of rest may never come.
+    pub fn wants_waking(&self) -> bool {
+        self.wants_thread(self.pages.load(Ordering::Relaxed))
+    }
+
+    /// Has the thread move the log, as far as nobody has a read mark in it.
+    pub fn wake(&mut self) {
+        if let Some(wake) = &self.wake {
+            self.tried_at = self.pages.load(Ordering::Relaxed);
+            self.is_moving.store(true, Ordering::Relaxed);
+            // A full channel: it is being done already.
+            let _ = wake.try_send(());
+        }
     }
 
     /// Lets the log begin anew and takes room ahead; true if there is any.
@@ -175,30 +212,33 @@ impl Checkpointer {
         let moved = self.moved.load(Ordering::Relaxed);
         let is_long = pages >= PAGES_BESIDE && (moved > pages || pages - moved >= PAGES_BESIDE);
         // Each change would wake somebody for it again.
-        is_long && !self.is_moving.load(Ordering::Relaxed)
+        is_long && self.is_time_to_try(pages) && !self.is_moving.load(Ordering::Relaxed)
+    }
+
+    fn wants_writer(&self, pages: u64) -> bool {
+        pages >= PAGES_INSIDE && self.is_time_to_try(pages)
+    }
+
+    fn is_time_to_try(&self, pages: u64) -> bool {
+        pages.abs_diff(self.tried_at) >= PAGES_BETWEEN_TRIES
     }
 
     fn wants_zeros(&self, pages: u64) -> bool {
         (AHEAD_FROM_PAGES..PAGES_INSIDE).contains(&pages) && self.ahead < enough(pages)
     }
 
-    /// Starts a checkpoint if the log has grown enough since the last one, and writes zeros ahead
-    /// of its end; `writer` is idle.
+    /// Moves the log if it has grown so long that the writer must, and writes zeros ahead of its end; `writer` is
+    /// idle.
     pub fn consider(&mut self, writer: &Conn, log: &Path) -> Result<()> {
         let pages = self.pages.load(Ordering::Relaxed);
         if self.wants_zeros(pages) {
             self.write_ahead(pages, log);
         }
-        if pages >= PAGES_INSIDE {
+        if self.wants_writer(pages) {
+            self.tried_at = pages;
             let is_too_long = pages >= PAGES_TOO_MANY;
             let patience = if is_too_long { MOVER_PATIENCE } else { Duration::ZERO };
             self.try_moving(writer, patience)?;
-        } else if self.wants_thread(pages)
-            && let Some(wake) = &self.wake
-        {
-            self.is_moving.store(true, Ordering::Relaxed);
-            // A full channel: it is being done already.
-            let _ = wake.try_send(());
         }
         Ok(())
     }
@@ -294,7 +334,19 @@ impl Mover {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::store::sqlite::{Extents, Sqlite, connect, room};
+    use crate::store::sqlite::{Extents, Sqlite, SqliteWriter, connect, room};
+    use crate::store::{Durability, Read, Readers as _, Txn, Writer as _};
+
+    /// Makes a change of 800 KB.
+    fn write_much(writer: &mut SqliteWriter, n: usize) {
+        let value = format!("{n:08}").repeat(100_000);
+        let work = &mut |txn: &mut dyn Txn| {
+            txn.savepoint()?;
+            txn.put_meta("a", &value)?;
+            txn.release().map(|()| Durability::Process)
+        };
+        writer.transaction(work).unwrap();
+    }
 
     // P4.4
     #[test]
@@ -326,5 +378,42 @@ mod tests {
         change(100).unwrap();
         let after = pages.load(Ordering::Relaxed);
         assert!(after < before, "{after} pages after {before}");
+    }
+
+    #[test]
+    fn a_log_is_moved_although_there_is_never_a_moment_of_rest() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("s.db");
+        let (_store, mut writer) = Sqlite::open(&path).unwrap();
+        let is_moved = (0..1000).any(|n| {
+            write_much(&mut writer, n);
+            std::fs::metadata(&path).unwrap().len() > 700_000
+        });
+        assert!(is_moved, "800 MB were written");
+    }
+
+    #[test]
+    fn a_log_that_somebody_read_for_long_is_cut_when_it_begins_anew() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("s.db");
+        let (store, mut writer) = Sqlite::open(&path).unwrap();
+        let log = || std::fs::metadata(dir.path().join("s.db-wal")).unwrap().len();
+        let mut change = |n: usize| {
+            write_much(&mut writer, n);
+            writer.checkpoint().unwrap();
+        };
+        let mut at_length = |read: &dyn Read| {
+            read.meta("a")?;
+            (0..).take_while(|_| log() <= KEPT_BYTES).for_each(&mut change);
+            Ok(())
+        };
+        store.read(&mut at_length).unwrap();
+        assert!(log() > KEPT_BYTES);
+        // What could not be moved is tried again when some more has come.
+        let is_cut = (0..1000).any(|n| {
+            change(n);
+            log() <= KEPT_BYTES
+        });
+        assert!(is_cut, "{} bytes", log());
     }
 }
