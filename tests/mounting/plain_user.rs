@@ -150,6 +150,29 @@ fn who_is_not_root_takes_the_mount_of_a_stopped_daemon_from_sight() {
     );
 }
 
+// P13.1 P7.5
+#[test]
+fn who_is_not_root_commits_by_a_rename_onto_the_name() {
+    if !can_become_another() {
+        return;
+    }
+    let ran = as_nobody(
+        &of_nobody(),
+        "w mount $M; cd $M
+         mkdir .workfs/txn/x; echo 1 > .workfs/txn/x/one
+         mv -T .workfs/txn/x .workfs/commit
+         grep 1 one
+         # What cannot be there is refused by the file system itself, and not for want of a right.
+         for refused in 'touch .workfs/new' 'mkdir .workfs/new' 'rm .workfs/status' 'mv one .workfs/one' \\
+             'rmdir .workfs/txn' 'mv -T .workfs/hold .workfs/commit' 'chmod 700 .workfs'; do
+             if $refused 2> ${OUT}said; then exit 9; fi
+             grep -q 'Read-only file system' ${OUT}said || { cat ${OUT}said; exit 8; }
+         done
+         cd /; w unmount $M",
+    );
+    assert_eq!(ran.stdout, "1\n", "{ran}");
+}
+
 // P6.3 P10.7
 #[test]
 fn who_is_not_root_unmounts_with_fusermount_and_has_mounts_for_commands() {

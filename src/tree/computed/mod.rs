@@ -249,7 +249,9 @@ impl Computed {
             Computed::Hold(_) => 0o666,
             // Whoever may come in may make a transaction, and end only its own.
             Computed::Txns => 0o1777,
-            Computed::Commit => 0o777,
+            // The kernel asks of who renames onto `commit` whether he may write the directory that it lies in. What
+            // else is to be made there the file system refuses, and says why.
+            Computed::Commit | Computed::Control => 0o777,
             other if other.is_dir() => 0o555,
             _ => 0o444,
         }
