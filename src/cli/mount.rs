@@ -235,14 +235,24 @@ fn mounted(answer: Answer) -> Result<(MountInfo, Vec<String>), Stop> {
 
 /// Whether a new mount is to be seen here and answers.
 pub(super) fn answers(dir: &Path) -> Result<(), Stop> {
-    if daemon::mounted_at(dir).is_none_or(|mount| !mount.is_workfs()) {
+    let Some(mount) = daemon::mounted_at(dir).filter(MountLine::is_workfs) else {
         let reason = format!("the mount on {} is not to be seen here", dir.shown());
         let remedy = "the daemon runs in another mount name space: use `workfs` there, or \
                       another store";
         return Err(Stop::failed(Exit::Mount, reason, remedy));
-    }
-    let io = |error: std::io::Error| match error.raw_os_error() {
-        Some(libc::ENOTCONN | libc::ECONNABORTED) => {
+    };
+    let user = mount.user.filter(|user| *user != rustix::process::geteuid().as_raw());
+    let io = |error: std::io::Error| match (error.raw_os_error(), user) {
+        (Some(libc::EACCES), Some(user)) => {
+            let dir = dir.shown();
+            let reason = format!(
+                "the mount on {dir} is user {user}'s, whose daemon makes it, and not for others"
+            );
+            let remedy =
+                "mount as that user, or with `-o allow_root` (for root) or `-o allow_other`";
+            Stop::failed(Exit::Denied, reason, remedy)
+        }
+        (Some(libc::ENOTCONN | libc::ECONNABORTED), _) => {
             let reason = format!("the mount on {} broke off: its daemon has ended", dir.shown());
             Stop::failed(Exit::Mount, reason, "try again")
         }

@@ -249,8 +249,12 @@ fn begin(
     options.paths.make_directory()?;
     let is_shared = store.engine.write_protection().is_some();
     let alone = is_shared.then(|| socket::alone(socket, options.paths.store())).transpose()?;
-    let (listener, file) = socket::bind(socket)
-        .map_err(|error| Failure::io(format!("the socket {}", socket.shown()), &error))?;
+    let (listener, file) = socket::bind(socket).map_err(|error| {
+        // What lies at its name is another's, where the directory lets nobody else remove it, or no socket.
+        let remedy = "have what lies there removed by whose it is, or use a store in a directory where nobody \
+                      else makes files (`--store`)";
+        Failure { remedy: remedy.into(), ..Failure::io(format!("the socket {}", socket.shown()), &error) }
+    })?;
     Ok((listener, file.held_by(alone)))
 }
 

@@ -17,6 +17,10 @@ use crate::names::Shown;
 use crate::store::beside;
 use crate::store::sqlite::write_protection;
 
+/// The way out where others can put something into the directory for sockets and logs, or have made it.
+const OWN_DIRECTORY: &str =
+    "set XDG_RUNTIME_DIR to a directory of your own, or have that one removed";
+
 /// A store and what lies beside it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StorePaths {
@@ -100,11 +104,26 @@ impl StorePaths {
     /// If it cannot be made, or is not this user's alone where it is not the store's.
     pub fn make_directory(&self) -> Result<(), Failure> {
         let Some(parent) = self.beside.parent() else { return Ok(()) };
+        let own = own_directory();
+        if self.beside == self.store && own.exists() && !is_own(&own) {
+            // Nothing is made beside a store that cannot be written, nor where others can.
+            if let Some(why) = write_protection(&self.store) {
+                let reason = format!(
+                    "the store cannot be written ({why}), and {}, where socket and log of its daemon \
+                     would lie, is not this user's alone",
+                    own.shown()
+                );
+                return Err(Failure::new(Cause::Denied, reason, OWN_DIRECTORY));
+            }
+        }
         let made = std::fs::DirBuilder::new().recursive(true).mode(0o700).create(parent);
         let is_the_store_s = self.beside == self.store;
         // Who becomes another user may bring the other's variable along.
-        let own_directory = "set XDG_RUNTIME_DIR to a directory of your own, or unset it";
-        let remedy = if is_the_store_s { OWN_STORE } else { own_directory };
+        let remedy = if is_the_store_s {
+            OWN_STORE
+        } else {
+            "set XDG_RUNTIME_DIR to a directory of your own, or unset it"
+        };
         made.map_err(|error| {
             Failure::io(format!("making {}", parent.shown()), &error).if_denied(remedy)
         })?;
@@ -112,7 +131,7 @@ impl StorePaths {
             return Ok(());
         }
         let reason = format!("{} is not this user's alone", parent.shown());
-        Err(Failure::new(Cause::Denied, reason, "remove it, or set XDG_RUNTIME_DIR"))
+        Err(Failure::new(Cause::Denied, reason, OWN_DIRECTORY))
     }
 
     /// The daemon's log.

@@ -91,7 +91,11 @@ pub fn start(options: &Options) -> Result<Spawned, Failure> {
     let file = open_own(OpenOptions::new().append(true).create(true), &log);
     let looked = file.and_then(|file| file.metadata().map(|found| (file, Identity::of(&found))));
     let (file, own_log) = looked.map_err(|error| {
-        Failure::io(format!("the log {}", log.shown()), &error).if_denied(OWN_STORE)
+        let failure = Failure::io(format!("the log {}", log.shown()), &error).if_denied(OWN_STORE);
+        match failure.cause {
+            Cause::Usage => Failure { remedy: "move away what lies there".into(), ..failure },
+            _ => failure,
+        }
     })?;
     let was_there = options.paths.exists();
     // One that was begun for this daemon alone.

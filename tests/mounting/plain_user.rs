@@ -317,3 +317,67 @@ fn who_may_not_make_what_lies_beside_a_store_hears_the_way_out() {
          grep -q 'set XDG_RUNTIME_DIR to a directory of your own, or unset it' said",
     );
 }
+
+// P6.1 P4.5
+#[test]
+fn where_others_can_write_what_would_lie_elsewhere_that_is_said_and_nothing_else() {
+    if !can_become_another() {
+        return;
+    }
+    let fixture = of_nobody();
+    let own = fixture.base().join("run/workfs");
+    fs::create_dir_all(&own).unwrap();
+    fs::set_permissions(&own, fs::Permissions::from_mode(0o777)).unwrap();
+    let ran = as_nobody(
+        &fixture,
+        "w init > /dev/null; chmod 555 ${S%/*}
+         w mount $M && exit 9 || test $? = 6
+         w list
+         XDG_RUNTIME_DIR=$OUT w mount $M 2> /dev/null; w list; XDG_RUNTIME_DIR=$OUT w unmount $M
+         chmod 755 ${S%/*}",
+    );
+    let reason = format!("and {}, where socket and log", own.display());
+    assert!(ran.stderr.contains(&reason) && !ran.stderr.contains(".db.log"), "{ran}");
+    assert!(ran.stderr.contains("set XDG_RUNTIME_DIR to a directory of your own"), "{ran}");
+    assert!(fs::read_dir(own).unwrap().next().is_none());
+}
+
+// P6.1
+#[test]
+fn a_socket_that_another_left_and_nobody_else_may_remove_is_told_with_the_way_out() {
+    if !can_become_another() {
+        return;
+    }
+    let fixture = of_nobody();
+    let dir = fixture.store().parent().unwrap();
+    let socket = fixture.store().with_extension("db.sock");
+    drop(std::os::unix::net::UnixListener::bind(&socket).unwrap());
+    std::os::unix::fs::chown(dir, Some(0), None).unwrap();
+    fs::set_permissions(dir, fs::Permissions::from_mode(0o1777)).unwrap();
+    let script = "w mount $M 2>&1 && exit 9 || test $? = 6";
+    let ran = as_nobody(&fixture, script);
+    assert!(ran.stdout.contains("Operation not permitted"), "{ran}");
+    assert!(ran.stdout.contains("have what lies there removed by whose it is"), "{ran}");
+    fs::remove_file(socket).unwrap();
+    as_nobody(&fixture, "w mount $M; w unmount $M");
+}
+
+// P6.1
+#[test]
+fn root_hears_that_a_user_s_daemon_mounts_for_that_user() {
+    if !can_become_another() {
+        return;
+    }
+    let ran = where_others_mount(
+        &of_nobody(),
+        "u() { setpriv --reuid 65534 --regid 65534 --clear-groups \"$W\" --store \"$S\" \"$@\"; }
+         mkdir ${OUT}second; chown 65534 ${OUT}second
+         u mount $M
+         w mount ${OUT}second && exit 9 || test $? = 6
+         if grep -F \" ${OUT}second \" /proc/self/mounts; then exit 8; fi
+         u unmount $M",
+        "yes",
+    );
+    assert!(ran.stderr.contains(&format!("second is user {NOBODY}'s")), "{ran}");
+    assert!(ran.stderr.contains("mount as that user, or with `-o allow_root`"), "{ran}");
+}

@@ -28,6 +28,9 @@ fn what_is_no_directory_is_named() {
     fs::write(&file, b"x").unwrap();
     refused(&fixture, fixture.mount_at(&file), &["not a directory"]);
     assert_eq!(fs::read(&file).unwrap(), b"x");
+    let circle = fixture.outside("circle");
+    std::os::unix::fs::symlink(&circle, &circle).unwrap();
+    refused(&fixture, fixture.mount_at(&circle), &["circle", "name a directory that is there"]);
     let occupied = fixture.outside("occupied");
     fs::create_dir(&occupied).unwrap();
     fs::write(occupied.join("note"), b"x").unwrap();

@@ -32,7 +32,16 @@ pub fn resolve(dir: &Path) -> Result<PathBuf, Failure> {
 }
 
 fn resolved(dir: &Path) -> Result<PathBuf, Failure> {
-    let io = |error: std::io::Error| Failure::io(dir.shown(), &error);
+    let io = |error: std::io::Error| {
+        let remedy = match error.raw_os_error() {
+            Some(libc::ENAMETOOLONG) => {
+                "a path has 4,095 bytes at most, from the root on, and each name 255"
+            }
+            Some(libc::EACCES | libc::EPERM) => "name a directory that you may come to",
+            _ => "name a directory that is there, by its whole path",
+        };
+        Failure { remedy: remedy.into(), ..Failure::io(dir.shown(), &error) }
+    };
     let given: PathBuf = from_root(dir).map_err(io)?.components().collect();
     let place = match (given.parent(), given.file_name()) {
         (Some(parent), Some(name)) if mount_table::at(&given).is_none() => {
