@@ -66,12 +66,18 @@ impl MountError {
             MountError::DeadMount(_) => {
                 "detach it first (`fusermount3 -u -z`, or `umount -l` as root)"
             }
+            // The kernel's own word to the helper, which has looked at the directory before.
+            MountError::NotPermitted { detail, .. } if detail.contains("mount failed") => {
+                "`workfs doctor` says whether fusermount3 has root's rights here; have a daemon mount that \
+                 was started outside of this sandbox, or mount as root; a container needs CAP_SYS_ADMIN"
+            }
             MountError::NotPermitted { .. } => {
                 "mount on a directory you own and can write (`chmod u+w` where a crash left it \
                  read-only), or as root; a container needs CAP_SYS_ADMIN"
             }
             MountError::OthersRefused => {
-                "put `user_allow_other` into /etc/fuse.conf, or mount without them, or as root"
+                "put `user_allow_other` into /etc/fuse.conf, which users must be able to read, or mount \
+                 without them, or as root"
             }
             MountError::Other { .. } => return None,
         };

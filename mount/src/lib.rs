@@ -26,7 +26,7 @@ pub use mounting::attach::unmount;
 pub use mounting::attached::{Attached, attach, attach_in_place_of_dead, serve};
 pub use mounting::cover::{Cover, Underlay, cover, uncover};
 pub use mounting::deadline::within;
-pub use mounting::fusermount::find as find_fusermount;
+pub use mounting::fusermount::{Hindrance, find as find_fusermount, hindrance};
 pub use mounting::heal::{DirState, detach_dead, detach_dead_but_one, is_dead, state_of};
 pub use mounting::hold::{hold, let_go};
 pub use mounting::options::{KNOWN as KNOWN_OPTIONS, MountOptions, OptionError};

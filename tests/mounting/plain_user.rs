@@ -362,6 +362,30 @@ fn a_socket_that_another_left_and_nobody_else_may_remove_is_told_with_the_way_ou
     as_nobody(&fixture, "w mount $M; w unmount $M");
 }
 
+// P6.1 P6.4 P8.1
+#[test]
+fn where_the_helper_gets_no_rights_that_is_told() {
+    if !can_become_another() {
+        return;
+    }
+    let ran = as_nobody(
+        &of_nobody(),
+        "held() { setpriv --no-new-privs \"$W\" --store \"$S\" \"$@\"; }
+         held mount $M && exit 9 || test $? = 6
+         held doctor
+         # A daemon from elsewhere mounts for it.
+         w mount $M; mkdir ${OUT}second; held mount ${OUT}second; held unmount ${OUT}second
+         kill -9 $(cat $S.lock); while stat -f $M >/dev/null 2>&1; do :; done
+         held unmount $M && exit 8 || test $? = 6
+         held mount $M && exit 7 || test $? = 6
+         w unmount $M; gone",
+    );
+    assert!(ran.stdout.contains("no rights of root from here (no_new_privs)"), "{ran}");
+    let ways = ran.stderr.matches("`workfs doctor` says whether fusermount3 has").count();
+    assert_eq!(ways, 3, "{ran}");
+    assert!(!ran.stderr.contains("mount on a directory you own"), "{ran}");
+}
+
 // P6.1
 #[test]
 fn root_hears_that_a_user_s_daemon_mounts_for_that_user() {

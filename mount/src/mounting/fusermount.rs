@@ -6,9 +6,12 @@
 use std::io;
 use std::mem::{MaybeUninit, size_of};
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
+use std::os::unix::fs::MetadataExt;
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
+
+use rustix::fs::StatVfsMountFlags;
 
 use super::options::{MountOptions, SUBTYPE};
 use crate::error::MountError;
@@ -55,7 +58,37 @@ pub(crate) fn unmount(dir: &Path, lazily: bool) -> io::Result<()> {
     if text.contains("busy") {
         return Err(io::Error::from_raw_os_error(libc::EBUSY));
     }
-    Err(io::Error::other(text))
+    let is_denied = text.contains("permitted") || text.contains("denied");
+    let kind = if is_denied { io::ErrorKind::PermissionDenied } else { io::ErrorKind::Other };
+    Err(io::Error::new(kind, text))
+}
+
+/// Why the helper, which is there, has none of root's rights.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Hindrance {
+    /// It is not root's, or has not the bit.
+    NotSetUserId,
+    /// Its file system takes no notice of the bit.
+    NoSuid,
+    /// This process, and what it starts, gets no rights that it has not.
+    NoNewPrivileges,
+}
+
+/// What hinders `helper` from mounting for a user, as far as one can see.
+#[must_use]
+pub fn hindrance(helper: &Path) -> Option<Hindrance> {
+    let found = std::fs::metadata(helper).ok()?;
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let may_gain =
+        |line: &str| line.strip_prefix("NoNewPrivs:").is_none_or(|set| set.trim() == "0");
+    let flags = rustix::fs::statvfs(helper).map(|system| system.f_flag);
+    if found.uid() != 0 || found.mode() & 0o4000 == 0 {
+        Some(Hindrance::NotSetUserId)
+    } else if flags.is_ok_and(|flags| flags.contains(StatVfsMountFlags::NOSUID)) {
+        Some(Hindrance::NoSuid)
+    } else {
+        (!status.lines().all(may_gain)).then_some(Hindrance::NoNewPrivileges)
+    }
 }
 
 /// The helper that mounts for users, if it is installed.

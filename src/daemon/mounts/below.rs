@@ -13,7 +13,9 @@ use workfs_mount::{Mount, Underlay, detach_dead, detach_dead_but_one, state_of};
 
 use super::covers::Covers;
 use super::mount_table;
-use super::point::{LeftCovered, NAMED_MAX, expect_free, expect_nothing_inside, occupied, unmount};
+use super::point::{
+    LeftCovered, NAMED_MAX, NO_RIGHTS, expect_free, expect_nothing_inside, occupied, unmount,
+};
 use crate::daemon::failure::Failure;
 use crate::daemon::spawn::LOOK_AGAIN;
 use crate::limits::{GIVEN_BACK_WAIT, POINT_WAIT};
@@ -217,8 +219,10 @@ fn may_be_given_back(below: &Underlay) -> bool {
 
 /// Takes dead mounts away; where the last can be replaced it stays, and what is below is returned.
 fn take_dead_away(dir: &Path) -> Result<Option<Underlay>, Failure> {
-    let detaching =
-        |error| Failure::io(format!("detaching the dead mount on {}", dir.shown()), &error);
+    let detaching = |error| {
+        Failure::io(format!("detaching the dead mount on {}", dir.shown()), &error)
+            .if_denied(NO_RIGHTS)
+    };
     expect_nothing_inside(dir)?;
     let line = mount_table::at(dir);
     let own = Some(rustix::process::geteuid().as_raw());

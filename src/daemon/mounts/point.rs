@@ -18,6 +18,10 @@ use crate::daemon::spawn::LOOK_AGAIN;
 use crate::limits::UNMOUNT_PATIENCE;
 use crate::names::{Shown, shell_word};
 
+/// The way out where fusermount3 has no rights of root.
+pub(super) const NO_RIGHTS: &str = "`workfs doctor` says whether fusermount3 has root's rights here; unmount outside of \
+                                    this sandbox, or as root (`umount -l`)";
+
 /// How many names are told.
 pub const NAMED_MAX: usize = 5;
 
@@ -228,7 +232,7 @@ pub fn clean_up(dir: &Path, covers: &Covers, lazy: bool) -> Result<Option<String
         if !lazy {
             expect_nothing_inside(dir)?;
         }
-        detach_dead(dir).map_err(io)?;
+        detach_dead(dir).map_err(|error| io(error).if_denied(NO_RIGHTS))?;
     } else if mount_table::at(dir).is_some_and(|mount| mount.is_workfs()) {
         // It lives, only that its daemon cannot be asked: who serves it gives the directory back.
         return Ok(None);
@@ -290,7 +294,7 @@ pub fn cut_off(mount: &Mount) {
 /// Why a directory cannot be unmounted.
 pub fn in_use(dir: &Path, error: &std::io::Error) -> Failure {
     if error.raw_os_error() != Some(libc::EBUSY) {
-        return Failure::io(format!("unmounting {}", dir.shown()), error);
+        return Failure::io(format!("unmounting {}", dir.shown()), error).if_denied(NO_RIGHTS);
     }
     Failure::new(
         Cause::Conflict,

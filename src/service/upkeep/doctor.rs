@@ -1,11 +1,11 @@
 //! Checks what workfs needs around it: a line each, with the way out.
 
-use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
+use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
-use workfs_mount::{DirState, MountLine};
+use workfs_mount::{DirState, Hindrance, MountLine};
 
 use super::govern::{Unfit, unfit};
 use super::misfits::{Misfits, misfits};
@@ -181,16 +181,35 @@ fn device(report: &mut DoctorReport) {
 
 fn helper(report: &mut DoctorReport) {
     let found = workfs_mount::find_fusermount();
-    let found = found.and_then(|path| Some((std::fs::metadata(&path).ok()?, path)));
     let root = rustix::process::geteuid().is_root();
     let install = "apt-get install fuse3";
     match found {
-        Some((meta, path)) if root || meta.mode() & 0o4000 != 0 => {
-            report.ok("fusermount3", path.shown());
-        }
-        Some((_, path)) => {
-            let found = format!("{} is not set-user-id", path.shown());
-            report.bad("fusermount3", found, format!("chmod u+s {}", word(&path)));
+        Some(path) => {
+            let shown = path.shown();
+            match workfs_mount::hindrance(&path).filter(|_| !root) {
+                None => report.ok("fusermount3", shown),
+                Some(Hindrance::NotSetUserId) => {
+                    let found = format!("{shown} is not set-user-id and root's");
+                    let word = word(&path);
+                    report.bad(
+                        "fusermount3",
+                        found,
+                        format!("chown root {word}; chmod u+s {word}"),
+                    );
+                }
+                Some(Hindrance::NoSuid) => {
+                    let found =
+                        format!("{shown} lies on a file system that is mounted with nosuid");
+                    report.bad("fusermount3", found, "mount that without nosuid, or mount as root");
+                }
+                // A daemon that was started elsewhere mounts all the same.
+                Some(Hindrance::NoNewPrivileges) => {
+                    let found = format!("{shown} gets no rights of root from here (no_new_privs)");
+                    let remedy = "start the daemon outside of this sandbox (`workfs mount DIR` there), or \
+                                  allow new rights in it (`NoNewPrivileges=no` of a systemd unit)";
+                    report.warn("fusermount3", found, remedy);
+                }
+            }
         }
         None if root => report.warn("fusermount3", "is not there; root mounts without", install),
         None => report.bad("fusermount3", "is not there", install),
