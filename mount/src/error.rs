@@ -79,6 +79,10 @@ impl MountError {
                 "put `user_allow_other` into /etc/fuse.conf, which users must be able to read, or mount \
                  without them, or as root"
             }
+            MountError::Other { source, .. } if source.to_string().contains("username") => {
+                "fusermount3 mounts only for users that have a line in /etc/passwd: give this one such a line \
+                 (`useradd --uid UID NAME` as root), or mount as root"
+            }
             MountError::Other { .. } => return None,
         };
         Some(known.to_owned())

@@ -236,7 +236,11 @@ mod tests {
         assert!(matches!(kind(text), MountError::NotPermitted { .. }));
         let text = "fusermount3: mount failed: Operation not permitted";
         assert!(matches!(kind(text), MountError::NotPermitted { .. }));
+        assert!(kind(text).remedy().is_some_and(|way| way.contains("root's rights")));
         assert!(matches!(kind("something else"), MountError::Other { .. }));
+        // Of a user whom a container was started as, say.
+        let nameless = kind("fusermount3: could not determine username").remedy();
+        assert!(nameless.is_some_and(|way| way.contains("/etc/passwd")));
         for (of, errno) in [("", libc::EMFILE), (" in system", libc::ENFILE)] {
             let text = format!("fusermount3: failed to open /dev/fuse: Too many open files{of}");
             let MountError::Other { source, .. } = refusal(Path::new("/x"), &text) else {
