@@ -386,6 +386,20 @@ fn where_the_helper_gets_no_rights_that_is_told() {
     assert!(!ran.stderr.contains("mount on a directory you own"), "{ran}");
 }
 
+// P6.9
+#[test]
+fn what_a_user_s_mount_cannot_have_is_told() {
+    if !can_become_another() {
+        return;
+    }
+    let ran = as_nobody(
+        &of_nobody(),
+        "w mount $M -o dev,suid; grep \" $M \" /proc/self/mounts; w unmount $M; w mount $M; w unmount $M",
+    );
+    assert!(ran.stdout.contains("nosuid,nodev"), "{ran}");
+    assert_eq!(ran.stderr.matches("are root's to give").count(), 1, "{ran}");
+}
+
 // P6.1
 #[test]
 fn root_hears_that_a_user_s_daemon_mounts_for_that_user() {

@@ -179,6 +179,7 @@ impl Mounts {
             }
         };
         let private = matches!(on, On::Connection(_));
+        notes.extend(options::left_out(&kernel).filter(|_| !private));
         (kernel.root, kernel.other_numbers) = (root, other_numbers);
         if !own.names_source() {
             kernel.fs_name = self.paths.source();

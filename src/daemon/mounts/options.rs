@@ -104,6 +104,14 @@ pub fn protect(kernel: &mut MountOptions, why: Option<&str>) -> Option<String> {
     ))
 }
 
+/// What is to be said of options that fusermount3 leaves out, without a word, for who is not root.
+pub fn left_out(kernel: &MountOptions) -> Option<String> {
+    let is_asked = kernel.dev || kernel.suid;
+    (is_asked && !rustix::process::geteuid().is_root()).then(|| {
+        "`dev` and `suid` are root's to give: the mount has `nodev` and `nosuid`".to_owned()
+    })
+}
+
 /// The options of a mount that was made read-only although nobody asked for that.
 pub fn read_only(options: &str) -> String {
     let others = options.split(',').filter(|one| !matches!(*one, "" | "ro" | "rw"));
