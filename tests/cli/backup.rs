@@ -38,6 +38,22 @@ fn a_backup_under_load_is_one_moment_and_can_be_restored() {
 
 // P4.6
 #[test]
+fn what_was_removed_counts_as_no_record_of_what_is_checked_and_restored() {
+    let fixture = Fixture::new();
+    let [one, gone] = ["t-1", "t-2"].map(|id| fixture.task("inbox", &Task::new(id)));
+    fs::remove_file(gone).unwrap();
+    fs::rename(&one, one.with_extension("yaml~")).unwrap();
+    let backup = fixture.outside("backup.db");
+    fixture.workfs(&["backup", backup.to_str().unwrap()]).success();
+    let checked = fixture.workfs(&["fsck"]).success();
+    assert!(checked.stdout.contains(" 1 record, "), "a parked one is there: {checked}");
+    let other = Setup::default().prepare();
+    let restored = other.workfs(&["restore", backup.to_str().unwrap()]).success();
+    assert!(restored.stdout.contains(": 1 record, "), "{restored}");
+}
+
+// P4.6
+#[test]
 fn restore_replaces_nothing_unasked() {
     let fixture = Fixture::new();
     fixture.task("inbox", &Task::new("t-1"));

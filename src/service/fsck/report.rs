@@ -25,7 +25,7 @@ pub struct FsckReport {
     pub nodes: u64,
     /// Names.
     pub entries: u64,
-    /// Records.
+    /// Records that are there.
     pub records: u64,
     /// Drafts.
     pub drafts: u64,
