@@ -8,6 +8,7 @@ mod shown;
 use std::fmt;
 
 use crate::limits::PATH_BYTES_MAX;
+use crate::numbers::Ino;
 
 pub use shown::{
     Shown, ShownPath, first_few, json_path, path_of_json, path_of_text, path_text, printable,
@@ -197,6 +198,38 @@ strict_name! {
 strict_name! {
     /// A state of a lifecycle, such as `assigned`.
     StateName, crate::limits::AGENT_NAME_BYTES_MAX
+}
+
+/// A name in a directory. What only looks at one borrows the name: `Dentry<&FileName>`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Dentry<N = FileName> {
+    /// The directory.
+    pub dir: Ino,
+    /// The name in it.
+    pub name: N,
+}
+
+impl<N> Dentry<N> {
+    /// That name in that directory.
+    pub const fn of(dir: Ino, name: N) -> Self {
+        Dentry { dir, name }
+    }
+}
+
+impl Dentry {
+    /// To look at.
+    #[must_use]
+    pub fn as_ref(&self) -> Dentry<&FileName> {
+        Dentry { dir: self.dir, name: &self.name }
+    }
+}
+
+impl Dentry<&FileName> {
+    /// To keep.
+    #[must_use]
+    pub fn to_owned(self) -> Dentry {
+        Dentry { dir: self.dir, name: self.name.clone() }
+    }
 }
 
 /// A path inside the mount, from its root: `work/inbox/x.yaml`. The empty path is the root.

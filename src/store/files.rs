@@ -1,7 +1,7 @@
 //! What is kept about plain files whose saves count: their names by inode, their past by path.
 
 use crate::ledger::Hash;
-use crate::names::{FileName, TreePath};
+use crate::names::{Dentry, FileName, TreePath};
 use crate::numbers::{G, HistoryKey, Ino, LeaseTime, UnixNanos};
 
 use super::{Result, Visit};
@@ -38,7 +38,7 @@ pub struct FileVersion {
 pub trait ReadFiles {
     /// The directory and name under which a file was made or last renamed, where rules count, as long as
     /// it is called so: where none count nobody notes that it lost a name.
-    fn file_name(&self, ino: Ino) -> Result<Option<(Ino, FileName)>>;
+    fn file_name(&self, ino: Ino) -> Result<Option<Dentry>>;
     /// The first name of `ino`, if it lies in `dir`, found by looking at all: for files that came in
     /// unnoticed.
     fn name_in(&self, dir: Ino, ino: Ino) -> Result<Option<FileName>>;

@@ -3,7 +3,7 @@
 //! What must stay true: of a file with `n` names `n - 1` stand here; the one that does not is its first
 //! name, and lies in its node's `parent`. Files with one name have nothing here.
 
-use crate::names::FileName;
+use crate::names::{Dentry, FileName};
 use crate::numbers::Ino;
 
 use super::{Result, Visit};
@@ -11,9 +11,9 @@ use super::{Result, Visit};
 /// What can be asked about further names.
 pub trait ReadLinks {
     /// The further names of a file, with their directories.
-    fn further_names(&self, ino: Ino) -> Result<Vec<(Ino, FileName)>>;
+    fn further_names(&self, ino: Ino) -> Result<Vec<Dentry>>;
     /// One of them, whichever is found at once.
-    fn further_name(&self, ino: Ino) -> Result<Option<(Ino, FileName)>>;
+    fn further_name(&self, ino: Ino) -> Result<Option<Dentry>>;
     /// All of them with their files, for `fsck`.
     fn all_further_names(&self, visit: Visit<'_, (Ino, Ino, FileName)>) -> Result<()>;
 }

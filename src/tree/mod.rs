@@ -32,12 +32,12 @@ use workfs_mount::{
 pub use callers::identity::Identity;
 pub use computed::ready_dir;
 pub use kernels::hub::Hub;
-pub use kernels::told::{At, Going, Scene, Stage, StandIn};
+pub use kernels::told::{Going, Scene, Stage, StandIn};
 pub use kernels::touched::{Touch, Touched};
 pub use txn::TxnTree;
 
 use crate::engine::{Command, Engine, Refuse, RemoveWhat};
-use crate::names::{FileName, NameError};
+use crate::names::{Dentry, FileName, NameError};
 use crate::numbers::{Ino, UnixNanos};
 use crate::refusal::{Door, Refusal, Rule};
 use crate::store::{Node, Read, StoreError};
@@ -330,7 +330,7 @@ impl Tree for WorkTree {
     ) {
         let name = name_or_answer!(name, reply);
         if let Some(stage) = self.teller(caller) {
-            return stage.make(caller, (parent, &name), &node, reply);
+            return stage.make(caller, Dentry::of(parent, &name), &node, reply);
         }
         self.make_node(caller, parent, name, mode, node, reply);
     }
@@ -348,7 +348,7 @@ impl Tree for WorkTree {
         if self.teller(caller).is_some() {
             return reply.send(Err(Errno::EPERM));
         }
-        self.create_file(caller, (parent, name), mode, flags, Try::First, reply);
+        self.create_file(caller, Dentry::of(parent, name), mode, flags, Try::First, reply);
     }
 
     fn setattr(
@@ -365,7 +365,7 @@ impl Tree for WorkTree {
     fn unlink(&self, caller: &Caller, parent: Ino, name: &OsStr, reply: Reply<()>) {
         let name = name_or_answer!(name, reply);
         if let Some(stage) = self.teller(caller) {
-            return stage.remove(caller, (parent, &name), RemoveWhat::File, reply);
+            return stage.remove(caller, Dentry::of(parent, &name), RemoveWhat::File, reply);
         }
         self.unlink_name(caller, parent, name, reply);
     }
@@ -373,7 +373,7 @@ impl Tree for WorkTree {
     fn rmdir(&self, caller: &Caller, parent: Ino, name: &OsStr, reply: Reply<()>) {
         let name = name_or_answer!(name, reply);
         if let Some(stage) = self.teller(caller) {
-            return stage.remove(caller, (parent, &name), RemoveWhat::Directory, reply);
+            return stage.remove(caller, Dentry::of(parent, &name), RemoveWhat::Directory, reply);
         }
         self.remove_dir(caller, parent, name, reply);
     }
@@ -386,12 +386,12 @@ impl Tree for WorkTree {
         mode: RenameMode,
         reply: Reply<()>,
     ) {
-        let name = name_or_answer!(name, reply);
-        let new_name = name_or_answer!(new_name, reply);
+        let from = Dentry::of(parent, name_or_answer!(name, reply));
+        let to = Dentry::of(new_parent, name_or_answer!(new_name, reply));
         if let Some(stage) = self.teller(caller) {
-            return stage.rename(caller, (parent, &name), (new_parent, &new_name), reply);
+            return stage.rename(caller, from.as_ref(), to.as_ref(), reply);
         }
-        self.rename_name(caller, (parent, name), (new_parent, new_name), mode, reply);
+        self.rename_name(caller, from, to, mode, reply);
     }
 
     fn link(&self, caller: &Caller, ino: Ino, parent: Ino, name: &OsStr, reply: Reply<Entry>) {

@@ -5,7 +5,7 @@ use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
 use workfs::engine::{Base, Create, Link, NewContent, Rename, RenameMode, RestoreFile, Sight};
-use workfs::names::FileName;
+use workfs::names::{Dentry, FileName};
 use workfs::numbers::{G, Ino};
 use workfs::refusal::{Refusal, Rule};
 
@@ -175,10 +175,10 @@ fn no_command_stores_what_workfs_shows() {
         let link = Link { ino: file, parent, name: name.clone() };
         assert_eq!(rule(desk.act("bob", link).map(drop)), Rule::ReadOnly, "{shown}");
         for mode in [RenameMode::Replace, RenameMode::NoReplace] {
-            let (from, sight) = (FileName::new("f").unwrap(), Sight::Known(Base::Unseen));
-            let new_name = name.clone();
-            let rename =
-                Rename { parent: work, name: from, new_parent: parent, new_name, mode, sight };
+            let sight = Sight::Known(Base::Unseen);
+            let from = Dentry::of(work, FileName::new("f").unwrap());
+            let to = Dentry::of(parent, name.clone());
+            let rename = Rename { from, to, mode, sight };
             assert_eq!(rule(desk.act("bob", rename).map(drop)), Rule::ReadOnly, "{shown}");
         }
         let restore = RestoreFile { parent, name, from_g: G(1), content: b"x".to_vec() };

@@ -10,11 +10,11 @@ use parking_lot::Mutex;
 use workfs::config::Config;
 use workfs::engine::{
     self, Audience, Base, Command, Context, Create, Doors, Effect, Engine, Fence, NewContent,
-    Origin, Put, PutContent, Remove, RemoveWhat, Rename, RenameMode, RestoreFile, Save, Saved,
-    Sight, Silence, Sync, Text,
+    Origin, Put, PutContent, Remove, RemoveWhat, Rename, RestoreFile, Save, Saved, Sight, Silence,
+    Sync, Text,
 };
 use workfs::kind::Role;
-use workfs::names::{AgentName, FileName, RecordId};
+use workfs::names::{AgentName, Dentry, FileName, RecordId};
 use workfs::numbers::{G, Ino, UnixNanos, WorkspaceKey};
 use workfs::refusal::{Door, Refusal};
 use workfs::service::{Caller, fsck};
@@ -407,8 +407,8 @@ impl Desk {
 
     /// An agent gives its task's file another name in its lane.
     pub fn rename_to(&self, who: &str, task: &str, name: &str) -> std::result::Result<(), Refusal> {
-        let new_name = FileName::new(name).unwrap();
-        let rename = Rename { new_name, ..self.rename(task, who, who) };
+        let mut rename = self.rename(task, who, who);
+        rename.to.name = FileName::new(name).unwrap();
         self.engine().run(Desk::context(who), rename).map(drop)
     }
 
@@ -438,14 +438,8 @@ impl Desk {
     }
 
     fn rename(&self, task: &str, from: &str, to: &str) -> Rename {
-        Rename {
-            parent: self.dirs[from],
-            name: file(task),
-            new_parent: self.dirs[to],
-            new_name: file(task),
-            mode: RenameMode::NoReplace,
-            sight: Sight::Known(Base::Unseen),
-        }
+        let [from, to] = [from, to].map(|dir| Dentry::of(self.dirs[dir], file(task)));
+        Rename::to_free(from, to)
     }
 
     /// An agent closes what it opened for writing when the record was under `fence`.

@@ -5,9 +5,9 @@ use std::time::Duration;
 
 use crossbeam_channel::Receiver;
 use workfs::engine::{
-    self, Base, Context, Placed, Put, PutContent, Rename, RenameMode, Save, Saved, Sight, Text,
+    self, Base, Context, Placed, Put, PutContent, Rename, Save, Saved, Sight, Text,
 };
-use workfs::names::{FileName, RecordId};
+use workfs::names::{Dentry, FileName, RecordId};
 use workfs::numbers::{Ino, UnixNanos, WorkspaceKey};
 use workfs::refusal::Refusal;
 use workfs::store::Record;
@@ -102,14 +102,8 @@ impl Desk {
 
     pub fn rename_of(from: Ino, to: Ino, task: &str) -> Rename {
         let name = name(&format!("{task}.yaml"));
-        Rename {
-            parent: from,
-            name: name.clone(),
-            new_parent: to,
-            new_name: name,
-            mode: RenameMode::NoReplace,
-            sight: Sight::Known(Base::Unseen),
-        }
+        let at = |dir| Dentry::of(dir, name.clone());
+        Rename::to_free(at(from), at(to))
     }
 
     #[track_caller]

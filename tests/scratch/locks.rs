@@ -7,7 +7,7 @@ use workfs::engine::{
     Base, Command, ExpireLocks, Link, Rename, RenameMode, RestoreFile, SetAttributes, Sight,
     TimeOrNow, Write, WriteAt,
 };
-use workfs::names::FileName;
+use workfs::names::{Dentry, FileName};
 use workfs::numbers::G;
 use workfs::refusal::{Refusal, Rule};
 
@@ -107,9 +107,10 @@ fn a_lock_that_is_over_is_not_kept_by_what_comes_later_also_after_a_full_disk() 
     assert_eq!(desk.act("bob", ExpireLocks).unwrap_err().rule, Rule::NoSpace);
     desk.leave(Space::Room);
     let parent = desk.read(|read| Ok(read.workspaces()?[0].dir)).unwrap();
-    let [name, new_name] = ["a.lock", "b.lock"].map(|name| FileName::new(name).unwrap());
-    let (mode, sight) = (RenameMode::Replace, Sight::Known(Base::Unseen));
-    let rename = Rename { parent, name: name.clone(), new_parent: parent, new_name, mode, sight };
+    let at = |name| Dentry::of(parent, FileName::new(name).unwrap());
+    let (from, to) = (at("a.lock"), at("b.lock"));
+    let (mode, sight, name) = (RenameMode::Replace, Sight::Known(Base::Unseen), from.name.clone());
+    let rename = Rename { from, to, mode, sight };
     let write = Write { ino, at: WriteAt::End, data: b"mine".to_vec() };
     let cut = SetAttributes { size: Some(3), ..SetAttributes::none(ino) };
     let restore = RestoreFile { parent, name, from_g: G(1), content: b"mine".to_vec() };
@@ -134,11 +135,11 @@ fn what_was_a_lock_and_becomes_one_again_has_its_whole_lease() {
                   locks: [{ path: \"**/*.lock\", lease: 60s }]";
     let desk = Desk::with(&["bob"], Config::parse("layout", layout).unwrap());
     desk.make("a.lock");
-    let parent = desk.read(|read| Ok(read.workspaces()?[0].dir)).unwrap();
-    let rename = |name: &str, new_name: &str| {
-        let [name, new_name] = [name, new_name].map(|name| FileName::new(name).unwrap());
+    let dir = desk.read(|read| Ok(read.workspaces()?[0].dir)).unwrap();
+    let rename = |from: &str, to: &str| {
+        let [from, to] = [from, to].map(|name| Dentry::of(dir, FileName::new(name).unwrap()));
         let (mode, sight) = (RenameMode::Replace, Sight::Known(Base::Unseen));
-        by(&desk, Rename { parent, name, new_parent: parent, new_name, mode, sight }).unwrap();
+        by(&desk, Rename { from, to, mode, sight }).unwrap();
     };
     rename("a.lock", "kept");
     // Longer than its lease was, and nobody has looked for what is over.

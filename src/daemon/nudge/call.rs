@@ -17,9 +17,10 @@ use rustix::fs::{
 use rustix::io::{Errno, Result};
 use workfs_mount::MountId;
 
+use crate::names::Dentry;
 use crate::numbers::Ino;
 use crate::store::NodeType;
-use crate::tree::{At, Going, Scene, Stage, StandIn};
+use crate::tree::{Going, Scene, Stage, StandIn};
 
 /// One call to be made.
 pub(super) struct Call {
@@ -41,13 +42,13 @@ pub(super) enum What {
     /// IN_CLOSE_WRITE.
     Closed(Ino),
     /// IN_CREATE.
-    Made(At, NodeType),
+    Made(Dentry, NodeType),
     /// IN_DELETE.
-    Removed(At, NodeType, StandIn),
+    Removed(Dentry, NodeType, StandIn),
     /// IN_MOVED_FROM, and IN_MOVED_TO of the new name at this path.
     Moved {
-        from: At,
-        to: At,
+        from: Dentry,
+        to: Dentry,
         to_path: PathBuf,
         stand_in: StandIn,
         over: Option<StandIn>,
@@ -57,7 +58,7 @@ pub(super) enum What {
 
 impl What {
     /// The name that goes.
-    pub fn goes(&self) -> Option<&At> {
+    pub fn goes(&self) -> Option<&Dentry> {
         match self {
             What::Removed(at, ..) | What::Moved { from: at, .. } => Some(at),
             _ => None,

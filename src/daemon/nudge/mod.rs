@@ -22,9 +22,10 @@ use workfs_mount::MountId;
 use crate::config::Config;
 use crate::engine::{Engine, Origin, path_below};
 use crate::limits::{NUDGES_MAX, WATCHERS_LOOK_EVERY};
+use crate::names::Dentry;
 use crate::numbers::Ino;
 use crate::store::{NodeType, Read, Result};
-use crate::tree::{At, Hub, Stage, StandIn, Touch, Touched, ready_dir};
+use crate::tree::{Hub, Stage, StandIn, Touch, Touched, ready_dir};
 use call::{Call, What};
 use watched::Watched;
 
@@ -135,7 +136,7 @@ impl Tell<'_> {
         inodes.filter(move |(id, _)| origin != Origin::Mount(*id))
     }
 
-    fn call(&mut self, mount: MountId, at: &At, what: What) -> Result<()> {
+    fn call(&mut self, mount: MountId, at: &Dentry, what: What) -> Result<()> {
         if let Some(path) = self.path(mount, at)?
             && let Some((_, device)) = self.watched.dirs.get(&mount)
         {
@@ -148,14 +149,14 @@ impl Tell<'_> {
     fn name(&mut self, touched: &Touched) -> Result<()> {
         let others: Vec<(MountId, bool)> = {
             let sees = |id: MountId, inodes: &HashSet<Ino>| match &touched.what {
-                Touch::Made(at, _) => inodes.contains(&at.0),
+                Touch::Made(at, _) => inodes.contains(&at.dir),
                 Touch::Removed(at, ino, _, only) => {
                     let knows = only.is_none_or(|only| only == id);
-                    knows && (inodes.contains(&at.0) || inodes.contains(ino))
+                    knows && (inodes.contains(&at.dir) || inodes.contains(ino))
                 }
                 Touch::Moved { from, to, over, .. } => {
                     let over = over.is_some_and(|(over, _)| inodes.contains(&over));
-                    inodes.contains(&from.0) || inodes.contains(&to.0) || over
+                    inodes.contains(&from.dir) || inodes.contains(&to.dir) || over
                 }
                 _ => false,
             };
@@ -182,8 +183,8 @@ impl Tell<'_> {
     fn moved(
         &mut self,
         mount: MountId,
-        from: &At,
-        to: &At,
+        from: &Dentry,
+        to: &Dentry,
         (node_type, over): (NodeType, Option<(Ino, NodeType)>),
     ) -> Result<()> {
         let stand_in = self.hub.stage().stand_in(node_type);
@@ -221,8 +222,8 @@ impl Tell<'_> {
         let Place { at, node, computed, is_closable } = place;
         let origin = if computed { Origin::Daemon } else { touched.origin };
         let sees = |inodes: &HashSet<Ino>| {
-            let ino = node.map_or_else(|| ready_dir(at.0), |(ino, _)| ino);
-            (!computed && inodes.contains(&at.0)) || inodes.contains(&ino)
+            let ino = node.map_or_else(|| ready_dir(at.dir), |(ino, _)| ino);
+            (!computed && inodes.contains(&at.dir)) || inodes.contains(&ino)
         };
         let others = self.others(origin).filter(|(_, inodes)| sees(inodes));
         let others: Vec<MountId> = others.map(|(id, _)| id).collect();
@@ -247,15 +248,15 @@ impl Tell<'_> {
     }
 
     /// The path of a name through a mount; `None` if that does not show it.
-    fn path(&self, mount: MountId, at: &At) -> Result<Option<PathBuf>> {
+    fn path(&self, mount: MountId, at: &Dentry) -> Result<Option<PathBuf>> {
         let shown = self.hub.identity(mount).map(|identity| identity.root);
         let (Some((root, _)), Some(shown)) = (self.watched.dirs.get(&mount), shown) else {
             return Ok(None);
         };
-        let below = path_below(self.read, at.0, shown)?;
+        let below = path_below(self.read, at.dir, shown)?;
         Ok(below.map(|below| {
             let mut path = root.clone();
-            path.extend(below.names().iter().chain([&at.1]).map(os));
+            path.extend(below.names().iter().chain([&at.name]).map(os));
             path
         }))
     }
@@ -268,7 +269,7 @@ fn os(name: &crate::names::FileName) -> &std::ffi::OsStr {
 
 /// Where a node lies that something happened to.
 struct Place {
-    at: At,
+    at: Dentry,
     node: Option<(Ino, NodeType)>,
     /// No kernel hears of its changes, not even of those that were made through it.
     computed: bool,
@@ -284,7 +285,7 @@ fn place_of(read: &dyn Read, config: &Config, what: &Touch) -> Result<Option<Pla
             let (Some(dir), Some(binding)) = (row.dir, config.bind(&row.path)) else {
                 return Ok(None);
             };
-            let at = (dir, binding.kind.order().dir.clone());
+            let at = Dentry::of(dir, binding.kind.order().dir.clone());
             return Ok(Some(Place { at, node: None, computed: true, is_closable: false }));
         }
         Touch::Content(ino) | Touch::Closed(ino) | Touch::Attributes(ino) | Touch::Born(ino) => {
@@ -297,7 +298,7 @@ fn place_of(read: &dyn Read, config: &Config, what: &Touch) -> Result<Option<Pla
     if matches!(what, Touch::Closed(_)) && !is_closable {
         return Ok(None);
     }
-    let here = |name| (node.parent, name);
+    let here = |name| Dentry::of(node.parent, name);
     let at = if node.node_type == NodeType::Directory {
         read.dir_name(ino)?.map(here)
     } else {

@@ -18,7 +18,7 @@ use crate::engine::{
     SetAttributes, Slot, Stop, Terms, Text, Turn, moved_by_copy,
 };
 use crate::limits::CONFLICTS_SHOWN_MAX;
-use crate::names::{FileName, TreePath, printable};
+use crate::names::{Dentry, FileName, TreePath, printable};
 use crate::numbers::{Ino, RecordKey, UnixNanos};
 use crate::refusal::{Refusal, Rule};
 use crate::store::{Class, Node, StoreError};
@@ -33,7 +33,13 @@ pub enum TxnNode {
 }
 
 /// A name in a directory of a transaction.
-pub type TxnName = (TxnNode, FileName);
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct TxnName {
+    /// The directory.
+    pub dir: TxnNode,
+    /// The name in it.
+    pub name: FileName,
+}
 
 /// One change of a transaction.
 #[derive(Clone, Debug)]
@@ -265,7 +271,7 @@ struct Done {
     /// The files of records that were moved to another state.
     moved: HashSet<Ino>,
     /// The names that claims by copy took away.
-    left: HashSet<(Ino, FileName)>,
+    left: HashSet<Dentry>,
     /// The records that the transaction has read.
     read: Arc<HashSet<RecordKey>>,
     is_written: IsWritten,
@@ -277,12 +283,23 @@ impl Done {
         Done { made, moved, left, read, is_written }
     }
 
+    fn ino(&self, node: TxnNode) -> Result<Ino, Stop> {
+        match node {
+            TxnNode::Stored(ino) => Ok(ino),
+            TxnNode::Made(nth) => self.made.get(&nth).copied().ok_or_else(|| gone().into()),
+        }
+    }
+
+    fn place(&self, at: TxnName) -> Result<Dentry, Stop> {
+        Ok(Dentry::of(self.ino(at.dir)?, at.name))
+    }
+
     /// Refuses a text under this name that would move a record which is being written outside: who wrote it need
     /// not have used its file.
     fn require_unwritten(
         &self,
         turn: &Turn<'_>,
-        (dir, name): (Ino, &FileName),
+        Dentry { dir, name }: Dentry<&FileName>,
     ) -> Result<(), Stop> {
         let Slot::Record(home) = turn.slot(dir, name)? else { return Ok(()) };
         match moved_by_copy(turn.txn, &home)? {
@@ -295,7 +312,7 @@ impl Done {
 
     /// Notes the name that a claim by copy took away, if one did.
     fn note_left(&mut self, left: Option<Left>) {
-        self.left.extend(left.map(|left| (left.parent, left.name)));
+        self.left.extend(left.map(|left| Dentry::of(left.parent, left.name)));
     }
 
     /// What who commits has seen of a record.
@@ -311,20 +328,16 @@ impl Done {
 impl Step {
     fn run(self, turn: &mut Turn<'_>, done: &mut Done, path: &TreePath) -> Result<(), Stop> {
         let sight = done.sight();
-        let ino = |made: &HashMap<u32, Ino>, node| match node {
-            TxnNode::Stored(ino) => Ok(ino),
-            TxnNode::Made(nth) => made.get(&nth).copied().ok_or_else(gone),
-        };
         match self {
-            Step::Create { at: (parent, name), mode, content, made: nth } => {
-                let parent = ino(&done.made, parent)?;
+            Step::Create { at, mode, content, made: nth } => {
+                let Dentry { dir: parent, name } = done.place(at)?;
                 let node = Create { parent, name, mode, content, on_draft: None }.run(turn)?;
                 done.made.insert(nth, node.ino);
             }
             Step::Save { node, bytes } => {
-                let ino = ino(&done.made, node)?;
+                let ino = done.ino(node)?;
                 if let Some(draft) = turn.txn.draft(ino)? {
-                    done.require_unwritten(turn, (draft.dir, &draft.name))?;
+                    done.require_unwritten(turn, Dentry::of(draft.dir, &draft.name))?;
                 }
                 let saved = save(turn, (ino, sight), &bytes, path);
                 let saved = match done.moved.contains(&ino) {
@@ -334,13 +347,13 @@ impl Step {
                 done.note_left(saved?.and_then(|made| made.left));
             }
             Step::Set { node, set } => {
-                SetAttributes { ino: ino(&done.made, node)?, ..set }.run(turn)?;
+                SetAttributes { ino: done.ino(node)?, ..set }.run(turn)?;
             }
-            Step::Rename { from: (from, name), to: (to, new_name), mode } => {
-                let (parent, new_parent) = (ino(&done.made, from)?, ino(&done.made, to)?);
-                done.require_unwritten(turn, (new_parent, &new_name))?;
-                let replaced = turn.txn.lookup(new_parent, &new_name)?.map(|node| node.ino);
-                let rename = Rename { parent, name, new_parent, new_name, mode, sight };
+            Step::Rename { from, to, mode } => {
+                let (from, to) = (done.place(from)?, done.place(to)?);
+                done.require_unwritten(turn, to.as_ref())?;
+                let replaced = turn.txn.lookup(to.dir, &to.name)?.map(|node| node.ino);
+                let rename = Rename { from, to, mode, sight };
                 let renamed = match replaced.filter(|ino| done.moved.contains(ino)) {
                     Some(ino) => rename.run(turn).map_err(|stop| written_after(turn, ino, stop)),
                     None => rename.run(turn),
@@ -350,11 +363,11 @@ impl Step {
                     done.note_left(made.left);
                 }
             }
-            Step::Remove { at: (parent, name), what } => {
-                let at = (ino(&done.made, parent)?, name);
+            Step::Remove { at, what } => {
+                let at = done.place(at)?;
                 // As outside: who copied a record takes its old name away without harm.
                 let is_left = done.left.contains(&at);
-                let (parent, name) = at;
+                let Dentry { dir: parent, name } = at;
                 if !is_left || turn.txn.lookup(parent, &name)?.is_some() {
                     Remove { parent, name, what }.run(turn)?;
                 }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use crate::engine::{LeaseNote, Origin};
-use crate::names::{AgentName, FileName};
+use crate::names::{AgentName, Dentry, FileName};
 use crate::numbers::{Attempt, Ino, RecordKey, Requests, UnixNanos, Version, WorkspaceKey};
 use crate::store::NodeType;
 
@@ -99,7 +99,7 @@ pub enum Fate {
     /// What it stood for, such a node, has another name now.
     Moved {
         /// The directory and the name.
-        to: (Ino, FileName),
+        to: Dentry,
         /// What was moved.
         node_type: NodeType,
         /// What that name stood for before.
@@ -151,10 +151,10 @@ pub trait Audience: Send + Sync {
     }
     /// A directory leaves a name, before that is committed: kernels other than the mover's may know it
     /// there.
-    fn moves_away(&self, _: Origin, _: (Ino, &FileName), _: Ino) {}
+    fn moves_away(&self, _: Origin, _: Dentry<&FileName>, _: Ino) {}
     /// Whether the caller's kernel may take a directory that left this name for the one that lies there;
     /// it is to be asked once more, and asks again.
-    fn takes_moved_away(&self, _: Origin, _: (Ino, &FileName)) -> bool {
+    fn takes_moved_away(&self, _: Origin, _: Dentry<&FileName>) -> bool {
         false
     }
     /// When something was last asked for through an agent's mounts, by the steady clock.

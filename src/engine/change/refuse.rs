@@ -10,7 +10,7 @@ use crate::engine::places::governed::{path_of, path_of_dir};
 use crate::engine::{Command, Context, Origin, Stop, Terms, Turn};
 use crate::ledger::{EventName, Field, Payload};
 use crate::limits::{FORBIDDEN_TOLD_EVERY, REFUSALS_STRIDE, REJECTED_SMALL_BYTES};
-use crate::names::{FileName, TreePath};
+use crate::names::{Dentry, FileName, TreePath};
 use crate::numbers::{Ino, RecordKey, RefusalKey, UnixNanos};
 use crate::refusal::{Refusal, Rule};
 use crate::store::{Class, NodeType, Read, Record, RefusalRow, Standing, StoreError, Txn};
@@ -90,7 +90,7 @@ impl About {
         let place = match self {
             About::Nothing => None,
             About::Path(path) => return Ok(path.clone()),
-            About::Name(dir, name) => Some((*dir, name.clone())),
+            About::Name(dir, name) => Some(Dentry::of(*dir, name.clone())),
             About::Record(record) => read.record(*record)?.and_then(place_of),
             About::Node(ino) => {
                 let Some(node) = read.node(*ino)? else { return Ok(TreePath::root()) };
@@ -99,17 +99,19 @@ impl About {
                         return path_of_dir(read, node.ino);
                     }
                     Class::Record => read.record_at(node.ino)?.and_then(place_of),
-                    Class::Draft => read.draft(node.ino)?.map(|draft| (draft.dir, draft.name)),
+                    Class::Draft => {
+                        read.draft(node.ino)?.map(|draft| Dentry::of(draft.dir, draft.name))
+                    }
                     Class::Plain => match read.file_name(node.ino)? {
                         Some(noted) => Some(noted),
-                        None => {
-                            read.name_in(node.parent, node.ino)?.map(|name| (node.parent, name))
-                        }
+                        None => read
+                            .name_in(node.parent, node.ino)?
+                            .map(|name| Dentry::of(node.parent, name)),
                     },
                 }
             }
         };
-        place.map_or(Ok(TreePath::root()), |(dir, name)| path_of(read, dir, &name))
+        place.map_or(Ok(TreePath::root()), |at| path_of(read, at.dir, &at.name))
     }
 
     /// The refusal of what is about this, which goes to `why`.
@@ -122,9 +124,9 @@ impl About {
 }
 
 /// Where a record lies, if it lies anywhere.
-fn place_of(record: Record) -> Option<(Ino, FileName)> {
+fn place_of(record: Record) -> Option<Dentry> {
     match record.standing {
-        Standing::Live { dir, name, .. } => Some((dir, name)),
+        Standing::Live { dir, name, .. } => Some(Dentry { dir, name }),
         Standing::Parked { .. } | Standing::Gone => None,
     }
 }

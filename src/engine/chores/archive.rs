@@ -5,6 +5,7 @@ use crate::engine::nodes::rename::Rename;
 use crate::engine::records::save::home_of;
 use crate::engine::{About, Command, Stop, Turn};
 use crate::kind::StateIx;
+use crate::names::Dentry;
 use crate::numbers::{G, RecordKey};
 
 /// Puts a record away to which nothing has happened since the event `last_g`.
@@ -30,7 +31,8 @@ impl Chore for PutAway {
         if dir == lies.dir {
             return Ok(false);
         }
-        Rename::to_free((lies.dir, lies.name.clone()), (dir, lies.name)).run(turn)?;
+        Rename::to_free(Dentry::of(lies.dir, lies.name.clone()), Dentry::of(dir, lies.name))
+            .run(turn)?;
         Ok(true)
     }
 }

@@ -3,6 +3,7 @@
 use crate::engine::nodes::rename::Rename;
 use crate::engine::records::save::home_of;
 use crate::engine::{Command, Stop, Text, Turn};
+use crate::names::Dentry;
 use crate::numbers::{Attempt, RecordKey};
 use crate::store::{Record, When};
 
@@ -31,6 +32,7 @@ pub(super) fn assign(turn: &mut Turn<'_>, record: RecordKey) -> Result<bool, Sto
     let Some(lane) = turn.state_dir(&lies.governed, claim.to, Some(&agent))? else {
         return Ok(false);
     };
-    Rename::to_free((lies.dir, lies.name.clone()), (lane, lies.name)).run(turn)?;
+    Rename::to_free(Dentry::of(lies.dir, lies.name.clone()), Dentry::of(lane, lies.name))
+        .run(turn)?;
     Ok(true)
 }

@@ -7,7 +7,7 @@ use crate::engine::places::governed::path_of;
 use crate::engine::{About, Command, Create, NewContent, Slot, Stop, Turn};
 use crate::ledger::{EventName, Field, Payload};
 use crate::limits::PUT_ASIDE_MAX;
-use crate::names::FileName;
+use crate::names::{Dentry, FileName};
 use crate::numbers::{Ino, UnixNanos};
 use crate::refusal::{Refusal, Rule};
 
@@ -47,7 +47,8 @@ impl Chore for PutAside {
             let reason = format!("all names that `{}` could have there are taken", draft.name);
             Refusal::new(Rule::Taken, reason, "remove what nobody needs from where drafts are put")
         })?;
-        Rename::to_free((draft.dir, draft.name), (into, new_name.clone())).run(turn)?;
+        Rename::to_free(Dentry::of(draft.dir, draft.name), Dentry::of(into, new_name.clone()))
+            .run(turn)?;
         let (from, to) = (home.file_path().to_string(), path_of(turn.txn, into, &new_name)?);
         let to = to.to_string();
         let why = draft.why.map(|why| why.reason);

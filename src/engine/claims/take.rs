@@ -15,7 +15,7 @@ use crate::engine::{
     runs_the_store,
 };
 use crate::limits::{PASSED_OVER_BYTES_MAX, PASSED_OVER_MAX};
-use crate::names::{FileName, TreePath};
+use crate::names::{Dentry, FileName, TreePath};
 use crate::numbers::{Ino, UnixNanos, WorkspaceKey};
 use crate::refusal::{Refusal, Rule};
 use crate::store::{NodeType, OrderKey, Read, Record, Standing, StoreError, When};
@@ -326,10 +326,8 @@ impl Take {
         };
         let (dir, name) = (*dir, name.clone());
         let rename = Rename {
-            parent: dir,
-            name: name.clone(),
-            new_parent: self.to,
-            new_name: new_name.unwrap_or(&name).clone(),
+            to: Dentry::of(self.to, new_name.unwrap_or(&name).clone()),
+            from: Dentry::of(dir, name.clone()),
             mode: self.mode,
             sight: Sight::Known(Base::Unseen),
         };

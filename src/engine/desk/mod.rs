@@ -38,6 +38,7 @@ use crate::engine::{
 };
 use crate::ledger::EventName;
 use crate::limits::{BATCH_CHANGES_MAX, CLOCK_LOOK, TOLD_APART_MIN};
+use crate::names::Dentry;
 use crate::numbers::{G, Ino, LeaseTime, UnixNanos};
 use crate::refusal::Refusal;
 use crate::store::{Durability, NodeType, Readers, Result, StoreError, Txn, Writer};
@@ -453,7 +454,7 @@ impl Round<'_> {
                     if let Effect::Name { parent, name, ino, fate, .. } = effect
                         && matches!(fate, Fate::Moved { node_type: NodeType::Directory, .. })
                     {
-                        self.audience.moves_away(context.origin, (*parent, name), *ino);
+                        self.audience.moves_away(context.origin, Dentry::of(*parent, name), *ino);
                     }
                 }
                 batch.effects.extend(effects.into_iter().map(|effect| (context.origin, effect)));

@@ -14,7 +14,7 @@ use crate::engine::records::whereabouts::name_of_parked;
 use crate::engine::{Command, Create, Effect, NewContent, Slot, Stop, Text, Turn};
 use crate::kind::{Kind, OnExpiry, Retries, StateIx};
 use crate::ledger::Via;
-use crate::names::{AgentName, FileName, TreePath};
+use crate::names::{AgentName, Dentry, FileName, TreePath};
 use crate::numbers::{Attempt, Lapses, RecordKey};
 use crate::record::{Edit, patch};
 use crate::refusal::{Refusal, Rule};
@@ -190,7 +190,7 @@ impl Had {
             return Ok(());
         };
         turn.enter(record, &home, &mut node, entry, Some(Via::Expiry))?;
-        turn.relink((lies.dir, &lies.name), (home.dir, &home.name), &node, None)
+        turn.relink(Dentry::of(lies.dir, &lies.name), Dentry::of(home.dir, &home.name), &node, None)
     }
 }
 

@@ -7,6 +7,7 @@ use parking_lot::Mutex;
 
 use crate::engine::records::save::home_of;
 use crate::engine::{Command, Rename, Stop, Turn};
+use crate::names::Dentry;
 use crate::numbers::{Attempt, RecordKey};
 use crate::store::Standing;
 
@@ -64,7 +65,7 @@ impl Command for ReleaseHold {
         let lies = home_of(turn, &record)?;
         let to = (lies.kind().initial(), record.owner.as_ref());
         let home = home_in(turn, &lies.governed, &lies.name, to)?;
-        Rename::to_free((dir, name.clone()), (home.dir, name)).run(turn)?;
+        Rename::to_free(Dentry::of(dir, name.clone()), Dentry::of(home.dir, name)).run(turn)?;
         Ok(true)
     }
 }

@@ -23,15 +23,15 @@ impl Rename {
             turn.txn.delete_chunks(source.ino, 0, CHUNK_INDEX_MAX)?;
             (source.class, source.chunks) = (Class::Draft, 0);
         }
-        let (dir, name) = (self.new_parent, self.new_name.clone());
+        let (dir, name) = (self.to.dir, self.to.name.clone());
         let draft = Draft { ino: source.ino, dir, name, why: None, content: Vec::new() };
         keep_text(turn, source.clone(), draft, refusal, &text.bytes)?;
         turn.drafted(home, refusal)?;
         source.size = text.bytes.len() as u64;
-        turn.lose_backup(self.parent, &before, None)?;
-        turn.relink(self.from(), self.to(), &source, target)?;
+        turn.lose_backup(self.from.dir, &before, None)?;
+        turn.relink(self.from.as_ref(), self.to.as_ref(), &source, target)?;
         if before.class == Class::Plain {
-            turn.file_left(self.parent, &self.name, source.ino, &home.file_path())?;
+            turn.file_left(self.from.dir, &self.from.name, source.ino, &home.file_path())?;
         }
         Ok(())
     }

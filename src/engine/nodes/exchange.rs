@@ -6,33 +6,32 @@ use super::rename::{Rename, require_not_below};
 use crate::engine::places::governed::path_of;
 use crate::engine::{Effect, Fate, Slot, Stop, Turn};
 use crate::ledger::Via;
-use crate::names::FileName;
-use crate::numbers::Ino;
+use crate::names::{Dentry, FileName};
 use crate::refusal::{Refusal, Rule};
 use crate::store::{Class, Node, NodeType};
 
 impl Rename {
     /// Swaps two ordinary nodes. A record's name stays with its record.
     pub(super) fn exchange(self, turn: &mut Turn<'_>, a: Node, b: Node) -> Result<(), Stop> {
-        let (old, new) = ((self.parent, &self.name), (self.new_parent, &self.new_name));
+        let (old, new) = (self.from.as_ref(), self.to.as_ref());
         require_exchangeable(turn, &a, old, new)?;
         require_exchangeable(turn, &b, new, old)?;
         let (a_ino, b_ino) = (a.ino, b.ino);
         // Where only one of the names counts, its last event is what it stands for now.
-        let counts = turn.counts_exchange(self.parent, &self.name, [&a, &b])?;
+        let counts = turn.counts_exchange(self.from.dir, &self.from.name, [&a, &b])?;
         for node in [&a, &b] {
             turn.unsettle_dir(node.ino)?;
         }
-        turn.txn.replace_entry(self.parent, &self.name, b.ino)?;
-        turn.txn.replace_entry(self.new_parent, &self.new_name, a.ino)?;
+        turn.txn.replace_entry(self.from.dir, &self.from.name, b.ino)?;
+        turn.txn.replace_entry(self.to.dir, &self.to.name, a.ino)?;
         let moves = |node: &Node| i32::from(node.node_type == NodeType::Directory);
-        let shift = if self.parent == self.new_parent { 0 } else { moves(&b) - moves(&a) };
+        let shift = if self.from.dir == self.to.dir { 0 } else { moves(&b) - moves(&a) };
         for (mut node, from, to) in [(a, old, new), (b, new, old)] {
             node.ctime = turn.now;
             turn.shift_name(&mut node, from, to)?;
             turn.txn.update_node(&node)?;
             if node.node_type == NodeType::Directory {
-                turn.settle_dir(to.0, to.1, node.ino)?;
+                turn.settle_dir(to.dir, to.name, node.ino)?;
                 turn.require_quota_of_name(from, to, node.ino)?;
             }
             turn.effect(Effect::Times(node.ino));
@@ -44,16 +43,15 @@ impl Rename {
         for (from, to, ino) in moved {
             if let Some(node) = turn.txn.node(ino)? {
                 turn.file_moved(from, to, &node, Via::Exchange)?;
-                let (parent, name) = (from.0, from.1.clone());
-                let to = (to.0, to.1.clone());
-                let fate = Fate::Moved { to, node_type: node.node_type, over: None };
+                let Dentry { dir: parent, name } = from.to_owned();
+                let fate = Fate::Moved { to: to.to_owned(), node_type: node.node_type, over: None };
                 turn.effect(Effect::Name { parent, name, ino, also_origin: false, fate });
             }
         }
-        let from = turn.directory(self.parent)?;
+        let from = turn.directory(self.from.dir)?;
         turn.touch_dir(from, shift)?;
-        if self.parent != self.new_parent {
-            let to = turn.directory(self.new_parent)?;
+        if self.from.dir != self.to.dir {
+            let to = turn.directory(self.to.dir)?;
             turn.touch_dir(to, -shift)?;
         }
         Ok(())
@@ -64,8 +62,8 @@ impl Rename {
 fn require_exchangeable(
     turn: &mut Turn<'_>,
     node: &Node,
-    (dir, name): (Ino, &FileName),
-    (to, new_name): (Ino, &FileName),
+    Dentry { dir, name }: Dentry<&FileName>,
+    Dentry { dir: to, name: new_name }: Dentry<&FileName>,
 ) -> Result<(), Stop> {
     let governed =
         matches!(turn.slot(dir, name)?, Slot::Record(_)) || turn.parked_by(dir, node)?.is_some();

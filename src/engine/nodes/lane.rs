@@ -8,7 +8,7 @@ use crate::engine::places::governed::{governed, path_of_dir};
 use crate::engine::{
     About, Command, Create, NewContent, Rename, SaveAndMove, Stop, Take, Terms, Turn, Wanted,
 };
-use crate::names::FileName;
+use crate::names::{Dentry, FileName};
 use crate::numbers::Ino;
 use crate::store::NodeType;
 
@@ -87,11 +87,11 @@ fn make(turn: &mut Turn<'_>, parent: Ino, name: FileName) -> Result<Ino, Stop> {
 
 impl BringsTo for Rename {
     fn to(self, dir: Ino) -> Self {
-        Rename { new_parent: dir, ..self }
+        Rename { to: Dentry { dir, ..self.to }, ..self }
     }
 
     fn name_there(&self) -> Option<&FileName> {
-        Some(&self.new_name)
+        Some(&self.to.name)
     }
 }
 

@@ -5,7 +5,7 @@
 //! with one name nothing is read or written here.
 
 use crate::engine::Turn;
-use crate::names::FileName;
+use crate::names::{Dentry, FileName};
 use crate::numbers::Ino;
 use crate::store::{Node, NodeType, StoreError};
 
@@ -14,13 +14,13 @@ impl Turn<'_> {
     pub(super) fn shift_name(
         &mut self,
         node: &mut Node,
-        (from_dir, from_name): (Ino, &FileName),
-        (dir, name): (Ino, &FileName),
+        from: Dentry<&FileName>,
+        to: Dentry<&FileName>,
     ) -> Result<(), StoreError> {
-        if has_further_names(node) && self.txn.delete_further_name(node.ino, from_dir, from_name)? {
-            return self.txn.insert_further_name(node.ino, dir, name);
+        if has_further_names(node) && self.txn.delete_further_name(node.ino, from.dir, from.name)? {
+            return self.txn.insert_further_name(node.ino, to.dir, to.name);
         }
-        self.lies_in(node, dir)
+        self.lies_in(node, to.dir)
     }
 
     /// The name `name` in `dir` of a file that keeps others is gone; the caller stores the node.
@@ -30,12 +30,12 @@ impl Turn<'_> {
         node: &mut Node,
         dir: Ino,
         name: &FileName,
-    ) -> Result<Option<(Ino, FileName)>, StoreError> {
+    ) -> Result<Option<Dentry>, StoreError> {
         if self.txn.delete_further_name(node.ino, dir, name)? {
             return Ok(None);
         }
         let next = self.txn.further_name(node.ino)?;
-        if let Some((dir, name)) = &next {
+        if let Some(Dentry { dir, name }) = &next {
             self.txn.delete_further_name(node.ino, *dir, name)?;
             self.lies_in(node, *dir)?;
         }
@@ -54,7 +54,7 @@ impl Turn<'_> {
     pub(in crate::engine) fn names_of_file(
         &mut self,
         node: &Node,
-    ) -> Result<Vec<(Ino, FileName)>, StoreError> {
+    ) -> Result<Vec<Dentry>, StoreError> {
         let counts = self.name_of_file(node)?;
         if !has_further_names(node) {
             return Ok(Vec::from_iter(counts));
@@ -65,7 +65,7 @@ impl Turn<'_> {
         } else if self.scope(node.parent)?.is_some()
             && let Some(name) = self.txn.name_in(node.parent, node.ino)?
         {
-            all.push((node.parent, name));
+            all.push(Dentry::of(node.parent, name));
         }
         Ok(all)
     }

@@ -4,7 +4,7 @@ use crate::engine::change::happening::Happening;
 use crate::engine::places::governed::{Home, path_of};
 use crate::engine::{About, Command, Effect, Fate, Slot, Stop, Terms, Turn};
 use crate::ledger::{EventName, Field, Payload};
-use crate::names::FileName;
+use crate::names::{Dentry, FileName};
 use crate::numbers::{G, Ino, ROOT};
 use crate::refusal::{Refusal, Rule};
 use crate::store::{Class, Node, NodeType, Read, Record, Standing, StoreError};
@@ -88,7 +88,7 @@ impl Command for Remove {
         turn.unname(&node, self.parent, &self.name)?;
         turn.touch_dir(parent, -i32::from(directory))?;
         if node.class == Class::Plain {
-            turn.file_gone((self.parent, &self.name), node.node_type, None)?;
+            turn.file_gone(Dentry::of(self.parent, &self.name), node.node_type, None)?;
         }
         let (parent, name, ino) = (self.parent, self.name, node.ino);
         let fate = Fate::Removed(node.node_type);
@@ -157,7 +157,7 @@ pub(super) fn require_empty(read: &dyn Read, dir: &Node, name: &FileName) -> Res
 /// Refuses, once, to take a directory away whose name the caller's kernel may have looked up before
 /// another mount moved away what lay there.
 pub(super) fn require_meant(turn: &Turn<'_>, parent: Ino, name: &FileName) -> Result<(), Stop> {
-    if turn.audience.takes_moved_away(turn.context.origin, (parent, name)) {
+    if turn.audience.takes_moved_away(turn.context.origin, Dentry::of(parent, name)) {
         let reason = format!("the directory `{name}` is another one than was looked up");
         return Err(Refusal::new(Rule::Elsewhere, reason, "try again").into());
     }

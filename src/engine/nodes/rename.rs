@@ -17,22 +17,18 @@ use crate::engine::records::save::{admit, content_of, home_of, next_version};
 use crate::engine::records::sight::{Base, Sight};
 use crate::engine::{About, Command, Effect, Fate, RenameMode, Slot, Stop, Terms, Turn};
 use crate::ledger::{EventName, Via};
-use crate::names::FileName;
+use crate::names::{Dentry, FileName};
 use crate::numbers::Ino;
 use crate::refusal::{Refusal, Rule};
 use crate::store::{Class, Node, NodeType, Record, Standing};
 
-/// Renames `parent/name` to `new_parent/new_name`.
+/// Renames `from` to `to`.
 #[derive(Clone, Debug)]
 pub struct Rename {
-    /// The directory it is in.
-    pub parent: Ino,
-    /// Its name there.
-    pub name: FileName,
-    /// The directory it goes to.
-    pub new_parent: Ino,
-    /// Its name there.
-    pub new_name: FileName,
+    /// Its name.
+    pub from: Dentry,
+    /// What it is to be.
+    pub to: Dentry,
     /// What else is wanted.
     pub mode: RenameMode,
     /// Which version of the target record the caller saw, for a rename that is a save.
@@ -42,12 +38,9 @@ pub struct Rename {
 impl Rename {
     /// To a name that nothing has; nobody goes by what the record says.
     #[must_use]
-    pub fn to_free(
-        (parent, name): (Ino, FileName),
-        (new_parent, new_name): (Ino, FileName),
-    ) -> Rename {
+    pub fn to_free(from: Dentry, to: Dentry) -> Rename {
         let (mode, sight) = (RenameMode::NoReplace, Sight::Known(Base::Unseen));
-        Rename { parent, name, new_parent, new_name, mode, sight }
+        Rename { from, to, mode, sight }
     }
 }
 
@@ -59,7 +52,7 @@ impl Command for Rename {
     }
 
     fn about(&self) -> About {
-        About::Name(self.parent, self.name.clone())
+        About::Name(self.from.dir, self.from.name.clone())
     }
 
     /// Of plain files, as on other file systems: `fsync` flushes.
@@ -68,50 +61,50 @@ impl Command for Rename {
     }
 
     fn run(self, turn: &mut Turn<'_>) -> Result<Option<Made>, Stop> {
-        let parent = turn.directory(self.parent)?;
-        let new_parent = turn.directory(self.new_parent)?;
-        let source = match turn.existing(self.parent, &self.name) {
+        let parent = turn.directory(self.from.dir)?;
+        let new_parent = turn.directory(self.to.dir)?;
+        let source = match turn.existing(self.from.dir, &self.from.name) {
             Err(Stop::Refused(refused)) => return Err(self.lost(turn, refused.refusal)?),
             other => other?,
         };
-        turn.require_lane(self.parent, &self.name)?;
-        turn.require_lane(self.new_parent, &self.new_name)?;
+        turn.require_lane(self.from.dir, &self.from.name)?;
+        turn.require_lane(self.to.dir, &self.to.name)?;
         if source.node_type == NodeType::Directory {
             turn.require_directory(&source)?;
         }
         if source.class == Class::Record {
-            turn.require_named_among_lanes(Some(&source), self.new_parent, &self.new_name)?;
+            turn.require_named_among_lanes(Some(&source), self.to.dir, &self.to.name)?;
         }
-        turn.require_new_lane(self.new_parent, &self.new_name, source.node_type)?;
-        turn.require_not_computed(self.new_parent, &self.new_name)?;
+        turn.require_new_lane(self.to.dir, &self.to.name, source.node_type)?;
+        turn.require_not_computed(self.to.dir, &self.to.name)?;
         if self.mode == RenameMode::Exchange {
-            turn.require_not_computed(self.parent, &self.name)?;
+            turn.require_not_computed(self.from.dir, &self.from.name)?;
         }
-        let target = turn.txn.lookup(self.new_parent, &self.new_name)?;
+        let target = turn.txn.lookup(self.to.dir, &self.to.name)?;
         if let Some(target) = target.as_ref().filter(|t| t.node_type == NodeType::Directory) {
             turn.require_directory(target)?;
         }
         if self.mode == RenameMode::NoReplace && target.is_some() {
-            return Err(taken(&self.new_name).into());
+            return Err(taken(&self.to.name).into());
         }
         if target.as_ref().is_some_and(|target| target.ino == source.ino) {
             return Ok(None);
         }
-        turn.require_loose(&parent, (&self.name, &source))?;
+        turn.require_loose(&parent, (&self.from.name, &source))?;
         if let Some(target) = &target {
-            turn.require_loose(&new_parent, (&self.new_name, target))?;
+            turn.require_loose(&new_parent, (&self.to.name, target))?;
         }
         // Also where nothing lies there by now: the kernel may still know a directory there, over which it lets nothing
         // but directories come.
         if self.mode == RenameMode::Replace && source.node_type == NodeType::Directory {
-            require_meant(turn, self.new_parent, &self.new_name)?;
+            require_meant(turn, self.to.dir, &self.to.name)?;
         }
         let governed = |node: &Node| node.class != Class::Plain;
         if governed(&source) || target.as_ref().is_some_and(governed) {
             turn.must_survive_power_loss();
         }
         match (self.mode, target) {
-            (RenameMode::Exchange, None) => Err(stop::absent(&self.new_name).into()),
+            (RenameMode::Exchange, None) => Err(stop::absent(&self.to.name).into()),
             (RenameMode::Exchange, Some(target)) => {
                 self.exchange(turn, source, target).map(|()| None)
             }
@@ -125,19 +118,9 @@ impl Command for Rename {
 }
 
 impl Rename {
-    /// The name that moves.
-    pub(in crate::engine) fn from(&self) -> (Ino, &FileName) {
-        (self.parent, &self.name)
-    }
-
-    /// What it is to be.
-    pub(in crate::engine) fn to(&self) -> (Ino, &FileName) {
-        (self.new_parent, &self.new_name)
-    }
-
     /// The source is gone. In a workspace that is worth a line in `why`: a race was lost.
     fn lost(&self, turn: &Turn<'_>, refusal: Refusal) -> Result<Stop, Stop> {
-        Ok(match turn.slot(self.parent, &self.name)? {
+        Ok(match turn.slot(self.from.dir, &self.from.name)? {
             Slot::Record(home) => Stop::kept(refusal, home.file_path()),
             Slot::Plain => refusal.into(),
         })
@@ -150,12 +133,12 @@ impl Rename {
         source: Node,
         target: Option<Node>,
     ) -> Result<Option<Made>, Stop> {
-        match turn.slot(self.new_parent, &self.new_name)? {
+        match turn.slot(self.to.dir, &self.to.name)? {
             Slot::Record(home) if source.node_type == NodeType::File => {
                 self.save(turn, source, target, &home)
             }
             Slot::Record(home) if target.as_ref().is_some_and(|t| t.class != Class::Plain) => {
-                let reason = format!("`{}` is no regular file", self.name);
+                let reason = format!("`{}` is no regular file", self.from.name);
                 let refusal = Refusal::new(Rule::Draft, reason, "replace a record by a file only");
                 Err(Stop::kept(refusal, home.file_path()))
             }
@@ -171,14 +154,15 @@ impl Rename {
         target: Option<Node>,
         home: &Home,
     ) -> Result<Option<Made>, Stop> {
-        let text = content_of(turn, &source, &self.name)?;
+        let text = content_of(turn, &source, &self.from.name)?;
         if source.nlink > 1 {
-            let reason = format!("`{}` has {} names; a record has one", self.name, source.nlink);
+            let reason =
+                format!("`{}` has {} names; a record has one", self.from.name, source.nlink);
             let refusal = Refusal::new(Rule::OneName, reason, "remove the other names first");
             return Err(Stop::kept(refusal, home.file_path()));
         }
         if target.as_ref().is_some_and(|target| target.node_type == NodeType::Directory) {
-            return Err(is_directory(&self.new_name).into());
+            return Err(is_directory(&self.to.name).into());
         }
         let record = match &target {
             Some(target) if target.class == Class::Record => turn.txn.record_at(target.ino)?,
@@ -215,11 +199,11 @@ impl Rename {
             }
         }
         // It may have been another record's backup.
-        turn.lose_backup(self.parent, &before, None)?;
-        turn.relink(self.from(), self.to(), &source, target)?;
+        turn.lose_backup(self.from.dir, &before, None)?;
+        turn.relink(self.from.as_ref(), self.to.as_ref(), &source, target)?;
         if was == Class::Plain {
             let to = home.file_path();
-            turn.file_left(self.parent, &self.name, source.ino, &to)?;
+            turn.file_left(self.from.dir, &self.from.name, source.ino, &to)?;
         }
         Ok(Some(made))
     }
@@ -247,7 +231,7 @@ impl Rename {
     ) -> Result<Option<Made>, Stop> {
         let record = turn.txn.record_at(source.ino)?.ok_or_else(gone)?;
         let lies = home_of(turn, &record)?;
-        match turn.slot(self.new_parent, &self.new_name)? {
+        match turn.slot(self.to.dir, &self.to.name)? {
             Slot::Record(home) => {
                 self.change_state(turn, source, target, record, &lies, &home).map(Some)
             }
@@ -274,10 +258,10 @@ impl Rename {
             )));
         }
         if target.is_some() {
-            return Err(refuse(taken(&self.new_name)));
+            return Err(refuse(taken(&self.to.name)));
         }
         let before = record.version;
-        let moved = if self.parent == self.new_parent {
+        let moved = if self.from.dir == self.to.dir {
             turn.require_own(&record, lies)?;
             // Another extension of the same id.
             let step = Step { valid: record.is_valid(), ..Step::of(EventName::RENAMED) };
@@ -285,7 +269,7 @@ impl Rename {
         } else {
             turn.transition(record, home, &mut source, Moving::Own, None)?
         };
-        turn.relink(self.from(), self.to(), &source, None)?;
+        turn.relink(self.from.as_ref(), self.to.as_ref(), &source, None)?;
         Ok(Made { moved: Some(before), ..Made::of(&moved) })
     }
 
@@ -299,15 +283,15 @@ impl Rename {
         lies: &Home,
     ) -> Result<(), Stop> {
         turn.require_own(&record, lies)?;
-        if self.parent != self.new_parent {
-            turn.require_no_lane(lies, self.new_parent, &self.new_name)?;
-            turn.require_named_lane(lies, self.new_parent)?;
+        if self.from.dir != self.to.dir {
+            turn.require_no_lane(lies, self.to.dir, &self.to.name)?;
+            turn.require_named_lane(lies, self.to.dir)?;
             turn.require_leave(lies)?;
         }
         let content = turn.content(&record)?;
-        let to = path_of(turn.txn, self.new_parent, &self.new_name)?.to_string();
-        if self.parent == self.new_parent {
-            let parked = Standing::Parked { dir: self.parent };
+        let to = path_of(turn.txn, self.to.dir, &self.to.name)?.to_string();
+        if self.from.dir == self.to.dir {
+            let parked = Standing::Parked { dir: self.from.dir };
             turn.txn.put_backup(record.key, &lies.name, source.ino)?;
             retire(turn, record, lies, parked, EventName::RENAMED, Some(&to))?;
         } else {
@@ -326,26 +310,26 @@ impl Rename {
         mut source: Node,
         target: Option<Node>,
     ) -> Result<Option<Made>, Stop> {
-        match turn.slot(self.new_parent, &self.new_name)? {
+        match turn.slot(self.to.dir, &self.to.name)? {
             Slot::Plain => {
-                let text = content_of(turn, &source, &self.name)?;
+                let text = content_of(turn, &source, &self.from.name)?;
                 turn.txn.delete_draft(source.ino)?;
                 source.class = Class::Plain;
                 source.size = 0;
                 plain::put(turn, &mut source, 0, &text.bytes)?;
                 self.move_name(turn, source, target).map(|()| None)
             }
-            Slot::Record(home) if self.parent == self.new_parent => {
-                let text = content_of(turn, &source, &self.name)?;
+            Slot::Record(home) if self.from.dir == self.to.dir => {
+                let text = content_of(turn, &source, &self.from.name)?;
                 let stays = target.is_none() && text.judge(&home).is_err();
                 if !stays {
                     return self.save(turn, source, target, &home);
                 }
                 let found = turn.txn.draft(source.ino)?;
                 let mut draft = found.ok_or_else(gone)?;
-                draft.name = self.new_name.clone();
+                draft.name = self.to.name.clone();
                 turn.txn.put_draft(&draft)?;
-                turn.relink(self.from(), self.to(), &source, None)?;
+                turn.relink(self.from.as_ref(), self.to.as_ref(), &source, None)?;
                 Ok(None)
             }
             Slot::Record(home) => {
@@ -353,10 +337,10 @@ impl Rename {
                 let because = why.map_or_else(String::new, |why| format!(": {}", why.reason));
                 let refusal = Refusal::new(
                     Rule::Draft,
-                    format!("`{}` is a draft and cannot change state{because}", self.name),
-                    format!("mend it where it is: cat {}.why says what is wrong", self.name),
+                    format!("`{}` is a draft and cannot change state{because}", self.from.name),
+                    format!("mend it where it is: cat {}.why says what is wrong", self.from.name),
                 );
-                let text = content_of(turn, &source, &self.name)?;
+                let text = content_of(turn, &source, &self.from.name)?;
                 Err(Stop::rejected(refusal, home.file_path(), Arc::clone(&text.bytes)))
             }
         }
@@ -371,35 +355,35 @@ impl Rename {
     ) -> Result<(), Stop> {
         let directory = source.node_type == NodeType::Directory;
         if directory {
-            require_not_below(turn, source.ino, self.new_parent, &self.name)?;
-            require_idle(turn, &source, &self.name)?;
-            require_not_filling(turn, &source, &self.name, self.new_parent, &self.new_name)?;
+            require_not_below(turn, source.ino, self.to.dir, &self.from.name)?;
+            require_idle(turn, &source, &self.from.name)?;
+            require_not_filling(turn, &source, &self.from.name, self.to.dir, &self.to.name)?;
         }
         if let Some(target) = &target {
             let onto_directory = target.node_type == NodeType::Directory;
             match (directory, onto_directory) {
                 (true, false) => {
-                    let reason = format!("`{}` is not a directory", self.new_name);
+                    let reason = format!("`{}` is not a directory", self.to.name);
                     let remedy = "remove it first";
                     return Err(Refusal::new(Rule::NotDirectory, reason, remedy).into());
                 }
-                (false, true) => return Err(is_directory(&self.new_name).into()),
+                (false, true) => return Err(is_directory(&self.to.name).into()),
                 (true, true) => {
-                    require_empty(turn.txn, target, &self.new_name)?;
+                    require_empty(turn.txn, target, &self.to.name)?;
                     turn.unsettle_dir(target.ino)?;
                 }
                 (false, false) => {}
             }
         }
-        turn.require_checked(&source, self.new_parent, &self.new_name)?;
-        if self.parent != self.new_parent {
-            turn.lose_backup(self.parent, &source, Some((self.new_parent, &self.new_name)))?;
+        turn.require_checked(&source, self.to.dir, &self.to.name)?;
+        if self.from.dir != self.to.dir {
+            turn.lose_backup(self.from.dir, &source, Some(self.to.as_ref()))?;
         }
         if let Some(target) = &target {
-            turn.lose_backup(self.new_parent, target, None)?;
+            turn.lose_backup(self.to.dir, target, None)?;
         }
-        turn.relink(self.from(), self.to(), &source, target)?;
-        turn.file_moved(self.from(), self.to(), &source, Via::Rename)
+        turn.relink(self.from.as_ref(), self.to.as_ref(), &source, target)?;
+        turn.file_moved(self.from.as_ref(), self.to.as_ref(), &source, Via::Rename)
     }
 }
 
@@ -407,22 +391,21 @@ impl Turn<'_> {
     /// Moves a name of `source` to another one, over `target`.
     pub(in crate::engine) fn relink(
         &mut self,
-        from: (Ino, &FileName),
-        to: (Ino, &FileName),
+        from: Dentry<&FileName>,
+        to: Dentry<&FileName>,
         source: &Node,
         target: Option<Node>,
     ) -> Result<(), Stop> {
-        let ((parent, name), (new_parent, new_name)) = (from, to);
         let is_dir = |node: &Node| node.node_type == NodeType::Directory;
         let directory = is_dir(source);
         let over_directory = i32::from(target.as_ref().is_some_and(is_dir));
-        self.txn.delete_entry(parent, name)?;
+        self.txn.delete_entry(from.dir, from.name)?;
         match &target {
             Some(target) => {
-                self.txn.replace_entry(new_parent, new_name, source.ino)?;
-                self.unname(target, new_parent, new_name)?;
+                self.txn.replace_entry(to.dir, to.name, source.ino)?;
+                self.unname(target, to.dir, to.name)?;
             }
-            None => self.txn.insert_entry(new_parent, new_name, source.ino)?,
+            None => self.txn.insert_entry(to.dir, to.name, source.ino)?,
         }
         let mut source = source.clone();
         source.ctime = self.now;
@@ -431,27 +414,27 @@ impl Turn<'_> {
         self.effect(Effect::Times(source.ino));
         if directory {
             self.unsettle_dir(source.ino)?;
-            self.settle_dir(new_parent, new_name, source.ino)?;
+            self.settle_dir(to.dir, to.name, source.ino)?;
             self.require_quota_of_name(from, to, source.ino)?;
         }
-        let left = self.directory(parent)?;
-        if parent == new_parent {
+        let left = self.directory(from.dir)?;
+        if from.dir == to.dir {
             self.touch_dir(left, -over_directory)?;
         } else {
             let moved = i32::from(directory);
             self.touch_dir(left, -moved)?;
-            let entered = self.directory(new_parent)?;
+            let entered = self.directory(to.dir)?;
             self.touch_dir(entered, moved - over_directory)?;
         }
         let fate = Fate::Moved {
-            to: (new_parent, new_name.clone()),
+            to: to.to_owned(),
             node_type: source.node_type,
             over: target.as_ref().map(|target| (target.ino, target.node_type)),
         };
-        let (name, ino) = (name.clone(), source.ino);
+        let (Dentry { dir: parent, name }, ino) = (from.to_owned(), source.ino);
         self.effect(Effect::Name { parent, name, ino, also_origin: false, fate });
         if let Some(target) = target {
-            let (parent, name, ino) = (new_parent, new_name.clone(), target.ino);
+            let (Dentry { dir: parent, name }, ino) = (to.to_owned(), target.ino);
             let fate = Fate::Replaced;
             self.effect(Effect::Name { parent, name, ino, also_origin: false, fate });
         }

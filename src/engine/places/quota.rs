@@ -10,7 +10,7 @@ use std::collections::HashSet;
 
 use crate::config::{Config, Quota, SCRATCH_DIR};
 use crate::engine::{About, Stop, Turn};
-use crate::names::{FileName, TreePath};
+use crate::names::{Dentry, FileName, TreePath};
 use crate::numbers::{Ino, ROOT};
 use crate::refusal::{Refusal, Rule};
 use crate::store::{Node, NodeType, Read, Result, Txn};
@@ -122,14 +122,15 @@ impl Turn<'_> {
     /// that. No sum grows by it, nor by what goes and comes back in one change.
     pub(in crate::engine) fn require_quota_of_name(
         &self,
-        (from_dir, from): (Ino, &FileName),
-        (to_dir, to): (Ino, &FileName),
+        from: Dentry<&FileName>,
+        to: Dentry<&FileName>,
         dir: Ino,
     ) -> std::result::Result<(), Stop> {
-        let of =
-            |dir, name| Some(name).filter(|_| dir == ROOT).and_then(|name| self.config.quota(name));
-        let before = of(from_dir, from);
-        let Some((after, now)) = of(to_dir, to).zip(self.txn.quota(dir)?) else { return Ok(()) };
+        let of = |at: Dentry<&FileName>| {
+            Some(at.name).filter(|_| at.dir == ROOT).and_then(|name| self.config.quota(name))
+        };
+        let before = of(from);
+        let Some((after, now)) = of(to).zip(self.txn.quota(dir)?) else { return Ok(()) };
         let over = |now: u64, limit: Option<u64>, had: Option<u64>| {
             limit.filter(|limit| now > *limit && had.is_none_or(|had| had > *limit))
         };
@@ -137,8 +138,8 @@ impl Turn<'_> {
         let inodes = over(now.inodes, after.inodes, before.and_then(|before| before.inodes));
         match (bytes, inodes) {
             (None, None) => Ok(()),
-            (Some(limit), _) => Err(exceeded(too_large(to, limit), to.clone())),
-            (None, Some(limit)) => Err(exceeded(too_many(to, limit), to.clone())),
+            (Some(limit), _) => Err(exceeded(too_large(to.name, limit), to.name.clone())),
+            (None, Some(limit)) => Err(exceeded(too_many(to.name, limit), to.name.clone())),
         }
     }
 

@@ -14,7 +14,7 @@ use crate::config::Check;
 use crate::engine::change::stop::{Refused, gone};
 use crate::engine::{About, Command, Effect, Saved, Stop, Terms, Turn, path_of};
 use crate::limits::RECORD_BYTES_MAX;
-use crate::names::FileName;
+use crate::names::{Dentry, FileName};
 use crate::numbers::{Ino, UnixNanos};
 use crate::refusal::Refusal;
 use crate::store::{Node, StoreError};
@@ -86,7 +86,7 @@ impl Command for SaveChecked {
             }
         };
         let names = if node.nlink > 0 { turn.names_of_file(&node)? } else { Vec::new() };
-        for (dir, name) in names {
+        for Dentry { dir, name } in names {
             if let Some(check) = turn.check_of(dir, &name)?
                 && let Err(refusal) = check.judge(&whole)
             {
@@ -108,7 +108,7 @@ impl Command for SaveChecked {
         // Its own kernel was told of no write.
         turn.effect(Effect::Attr { ino: node.ino, also_origin: true });
         if node.nlink > 0
-            && let Some((dir, name)) = turn.name_of_file(&node)?
+            && let Some(Dentry { dir, name }) = turn.name_of_file(&node)?
         {
             turn.file_saved(dir, &name, &node, Past::by(None))?;
         }
@@ -199,7 +199,7 @@ impl Turn<'_> {
         if !here && node.nlink == 1 {
             return Ok(());
         }
-        for (dir, name) in self.names_of_file(node)? {
+        for Dentry { dir, name } in self.names_of_file(node)? {
             self.require_checked(node, dir, &name)?;
         }
         Ok(())
@@ -230,11 +230,12 @@ impl Turn<'_> {
     ) -> Result<(), Stop> {
         let named = self.name_of_file(node)?;
         let path = match &named {
-            Some((dir, name)) => path_of(self.txn, *dir, name)?,
+            Some(at) => path_of(self.txn, at.dir, &at.name)?,
             None => crate::names::TreePath::root(),
         };
         self.keep(Refused { refusal, path, rejected: Some(bytes), kept: true })?;
-        let Some((dir, name)) = named.filter(|_| is_new && node.size == 0 && node.nlink == 1)
+        let Some(Dentry { dir, name }) =
+            named.filter(|_| is_new && node.size == 0 && node.nlink == 1)
         else {
             return Ok(());
         };

@@ -12,7 +12,7 @@ use crate::engine::change::happening::Happening;
 use crate::engine::{About, Command, Effect, Stop, Terms, Turn, path_of};
 use crate::ledger::{EventName, Field, Hash, Payload, Via};
 use crate::limits::{HASHED_IN_TURN_BYTES_MAX, VERSION_BYTES_MAX};
-use crate::names::{FileName, KindName, TreePath};
+use crate::names::{Dentry, FileName, KindName, TreePath};
 use crate::numbers::{G, Ino, UnixNanos};
 use crate::store::{Class, Durability, History, Node, NodeType, StoreError};
 
@@ -66,7 +66,7 @@ impl Command for SaveFile {
         let Some(node) = node.filter(|node| node.nlink > 0 && node.class == Class::Plain) else {
             return Ok(());
         };
-        if let Some((dir, name)) = turn.name_of_file(&node)? {
+        if let Some(Dentry { dir, name }) = turn.name_of_file(&node)? {
             turn.renew_lock(&node)?;
             let saved = Saved { digest: self.digest, ..Saved::by(None) };
             turn.file_saved(dir, &name, &node, saved)?;
@@ -160,7 +160,7 @@ impl Turn<'_> {
         &mut self,
         node: &Node,
         dir: Ino,
-        next: Option<(Ino, FileName)>,
+        next: Option<Dentry>,
     ) -> Result<(), StoreError> {
         if !node.is_plain_file() || self.config.files().is_empty() {
             return Ok(());
@@ -178,7 +178,7 @@ impl Turn<'_> {
             None => self.counting_further_name(node.ino)?,
             first => first,
         };
-        let Some((dir, name)) = next else { return Ok(()) };
+        let Some(Dentry { dir, name }) = next else { return Ok(()) };
         self.take_over(node, dir, &name)
     }
 
@@ -189,10 +189,10 @@ impl Turn<'_> {
     }
 
     /// A further name of a file, if it counts; no others are looked at, of which there may be thousands.
-    fn counting_further_name(&self, ino: Ino) -> Result<Option<(Ino, FileName)>, StoreError> {
+    fn counting_further_name(&self, ino: Ino) -> Result<Option<Dentry>, StoreError> {
         let further = self.txn.further_name(ino)?;
-        let Some((dir, name)) = further else { return Ok(None) };
-        Ok(self.kept(dir, &name)?.map(|_| (dir, name)))
+        let Some(Dentry { dir, name }) = further else { return Ok(None) };
+        Ok(self.kept(dir, &name)?.map(|_| Dentry { dir, name }))
     }
 
     /// A plain file has the further name `name` in `dir` from now on.
@@ -205,7 +205,7 @@ impl Turn<'_> {
         // It stands for the file where nothing is told of the name that did.
         if node.node_type == NodeType::File && self.kept(dir, name)?.is_some() {
             let told = match self.name_of_file(node)? {
-                Some((dir, name)) => self.kept(dir, &name)?.is_some(),
+                Some(Dentry { dir, name }) => self.kept(dir, &name)?.is_some(),
                 None => false,
             };
             if !told {
@@ -221,7 +221,7 @@ impl Turn<'_> {
     pub(in crate::engine) fn name_of_file(
         &mut self,
         node: &Node,
-    ) -> Result<Option<(Ino, FileName)>, StoreError> {
+    ) -> Result<Option<Dentry>, StoreError> {
         if let Some(noted) = self.txn.file_name(node.ino)? {
             return Ok(Some(noted));
         }
@@ -231,7 +231,7 @@ impl Turn<'_> {
         }
         let Some(name) = self.txn.name_in(node.parent, node.ino)? else { return Ok(None) };
         self.txn.put_file_name(node.ino, node.parent, &name)?;
-        Ok(Some((node.parent, name)))
+        Ok(Some(Dentry::of(node.parent, name)))
     }
 
     /// The path under which saves of a file of several names are told, where that is not `name` in `dir`.
@@ -245,10 +245,10 @@ impl Turn<'_> {
             return Ok(None);
         }
         let noted = self.txn.file_name(node.ino)?;
-        let Some((told_dir, told)) = noted.filter(|(d, n)| (*d, n) != (dir, name)) else {
+        let Some(told) = noted.filter(|told| told.as_ref() != Dentry { dir, name }) else {
             return Ok(None);
         };
-        Ok(self.kept(told_dir, &told)?.map(|(_, path)| path))
+        Ok(self.kept(told.dir, &told.name)?.map(|(_, path)| path))
     }
 
     /// [`Turn::file_saved`] of what was changed by the name `name`: where saves of the file are told under another
@@ -261,10 +261,10 @@ impl Turn<'_> {
         saved: Saved,
     ) -> Result<(), StoreError> {
         if node.nlink > 1
-            && let Some((told_dir, told)) = self.name_of_file(node)?
-            && (told_dir, &told) != (dir, name)
+            && let Some(told) = self.name_of_file(node)?
+            && told.as_ref() != (Dentry { dir, name })
         {
-            self.file_saved(told_dir, &told, node, Saved::by(None))?;
+            self.file_saved(told.dir, &told.name, node, Saved::by(None))?;
         }
         self.file_saved(dir, name, node, saved)
     }
@@ -278,14 +278,14 @@ impl Turn<'_> {
         saved: Saved,
     ) -> Result<(), StoreError> {
         let Some((keep, path)) = self.kept(dir, name)? else { return Ok(()) };
-        self.file_told((&path, Some(&keep)), (dir, name), node, saved)
+        self.file_told((&path, Some(&keep)), Dentry { dir, name }, node, saved)
     }
 
     /// The same of what lies at `path`, of which `keep` is kept.
     fn file_told(
         &mut self,
         (path, keep): (&TreePath, Option<&Retention>),
-        (dir, name): (Ino, &FileName),
+        Dentry { dir, name }: Dentry<&FileName>,
         node: &Node,
         saved: Saved,
     ) -> Result<(), StoreError> {
@@ -346,7 +346,7 @@ impl Turn<'_> {
     /// The event of a name that is gone; `to` is where it went.
     pub(in crate::engine) fn file_gone(
         &mut self,
-        (dir, name): (Ino, &FileName),
+        Dentry { dir, name }: Dentry<&FileName>,
         node_type: NodeType,
         to: Option<&TreePath>,
     ) -> Result<(), StoreError> {
@@ -381,7 +381,7 @@ impl Turn<'_> {
     ) -> Result<(), StoreError> {
         if self.scope(dir)?.is_some() {
             self.txn.delete_file_name(ino)?;
-            self.file_gone((dir, name), NodeType::File, Some(to))?;
+            self.file_gone(Dentry { dir, name }, NodeType::File, Some(to))?;
         }
         Ok(())
     }
@@ -389,8 +389,8 @@ impl Turn<'_> {
     /// The node `node` went from one name to another.
     pub(in crate::engine) fn file_moved(
         &mut self,
-        (from_dir, from_name): (Ino, &FileName),
-        (dir, name): (Ino, &FileName),
+        Dentry { dir: from_dir, name: from_name }: Dentry<&FileName>,
+        Dentry { dir, name }: Dentry<&FileName>,
         node: &Node,
         via: Via,
     ) -> Result<(), Stop> {
@@ -425,7 +425,7 @@ impl Turn<'_> {
         } else if file && comes_from_scope && !is_told_otherwise {
             self.txn.delete_file_name(node.ino)?;
             if node.nlink > 1
-                && let Some((dir, name)) = self.counting_further_name(node.ino)?
+                && let Some(Dentry { dir, name }) = self.counting_further_name(node.ino)?
             {
                 self.take_over(node, dir, &name)?;
             }
@@ -440,7 +440,7 @@ impl Turn<'_> {
             };
             let saved = Saved { event, via: Some(via), from, from_g: None, digest: None };
             let keep = self.kept(dir, name)?.map(|(keep, _)| keep);
-            self.file_told((&path, keep.as_ref()), (dir, name), node, saved)?;
+            self.file_told((&path, keep.as_ref()), Dentry { dir, name }, node, saved)?;
         } else if let Some(from) = from {
             let to = Some(path_of(self.txn, dir, name)?).filter(TreePath::can_be_named);
             self.path_gone((&from, node.node_type), to.as_ref())?;

@@ -14,7 +14,7 @@ use crate::config::{Config, Scope};
 use crate::engine::{About, Command, Stop, Terms, Turn, lease_nanos, path_of_dir};
 use crate::ledger::{EventName, Field, Payload};
 use crate::limits::SWEPT_AT_ONCE;
-use crate::names::{FileName, TreePath};
+use crate::names::{Dentry, FileName, TreePath};
 use crate::numbers::{Ino, LeaseTime, ROOT};
 use crate::refusal::{Refusal, Rule};
 use crate::store::{Class, Node, NodeType, StoreError, Txn};
@@ -68,7 +68,7 @@ pub(in crate::engine) fn shorten_locks(
     let mut leases = Vec::new();
     txn.leases_after(now, &mut |lease| (leases.push(lease), true).1)?;
     for (ino, until) in leases {
-        let Some((dir, name)) = txn.file_name(ino)? else { continue };
+        let Some(Dentry { dir, name }) = txn.file_name(ino)? else { continue };
         let scope = config.files().scope(&path_of_dir(txn, dir)?);
         let lease = scope.and_then(|scope| config.files().lock(&scope, &name));
         let longest = lease.map(|lease| now.after(lease_nanos(lease)));
@@ -92,7 +92,7 @@ impl Turn<'_> {
             return Ok(false);
         }
         let (mut is_lock, mut is_other) = (false, false);
-        for (dir, name) in self.names_of_file(node)? {
+        for Dentry { dir, name } in self.names_of_file(node)? {
             match self.renew_lock_named(dir, &name, node.ino)? {
                 true => is_lock = true,
                 false => is_other = true,
@@ -221,7 +221,7 @@ impl Turn<'_> {
 
     /// Whether a file is a lock by any of its names.
     fn is_lock(&mut self, node: &Node) -> Result<bool, StoreError> {
-        for (dir, name) in self.names_of_file(node)? {
+        for Dentry { dir, name } in self.names_of_file(node)? {
             if self.lock_scope(dir, &name)?.is_some() {
                 return Ok(true);
             }
@@ -245,20 +245,20 @@ impl Turn<'_> {
         if self.txn.parked_by(ino)?.is_some() {
             return Ok(true);
         }
-        for (dir, name) in self.names_of_file(&node)? {
-            let Some(scope) = self.lock_scope(dir, &name)? else { continue };
+        for at in self.names_of_file(&node)? {
+            let Some(scope) = self.lock_scope(at.dir, &at.name)? else { continue };
             if *left == 0 {
                 return Ok(false);
             }
             *left -= 1;
-            self.take_name(ino, (dir, name), &scope)?;
+            self.take_name(ino, at, &scope)?;
         }
         Ok(true)
     }
 
     /// Takes a name of a lock away.
-    fn take_name(&mut self, ino: Ino, at: (Ino, FileName), scope: &Scope) -> Result<(), Stop> {
-        let (dir, name) = at;
+    fn take_name(&mut self, ino: Ino, at: Dentry, scope: &Scope) -> Result<(), Stop> {
+        let Dentry { dir, name } = at;
         // With each name that goes another may have become its first.
         let Some(node) = self.txn.node(ino)? else { return Ok(()) };
         let path = scope.path.join(name.clone());

@@ -12,7 +12,7 @@ use crate::engine::nodes::remove::retire;
 use crate::engine::places::governed::{governed, path_of};
 use crate::engine::{Home, Stop, Text, Turn};
 use crate::ledger::{EventName, Via};
-use crate::names::{FileName, TreePath};
+use crate::names::{Dentry, FileName, TreePath};
 use crate::numbers::Ino;
 use crate::refusal::Rule;
 use crate::store::{Node, Record, Result, Standing};
@@ -131,14 +131,14 @@ impl Turn<'_> {
         &mut self,
         dir: Ino,
         file: &Node,
-        to: Option<(Ino, &FileName)>,
+        to: Option<Dentry<&FileName>>,
     ) -> std::result::Result<(), Stop> {
         let Some((record, home)) = self.parked_by(dir, file)? else { return Ok(()) };
         self.require_own(&record, &home)?;
         self.must_survive_power_loss();
         match to {
             None => retire(self, record, &home, Standing::Gone, EventName::REMOVED, None)?,
-            Some((dir, name)) => {
+            Some(Dentry { dir, name }) => {
                 self.require_leave(&home)?;
                 let to = path_of(self.txn, dir, name)?.to_string();
                 retire(self, record, &home, Standing::Gone, EventName::LEFT, Some(&to))?

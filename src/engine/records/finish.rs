@@ -7,7 +7,7 @@ use super::save::{home_of, judge_on_the_way};
 use super::sight::stale;
 use crate::engine::change::stop::{gone, taken};
 use crate::engine::{About, Command, Slot, Stop, Text, Turn};
-use crate::names::FileName;
+use crate::names::{Dentry, FileName};
 use crate::numbers::{Ino, Version};
 use crate::refusal::{Refusal, Rule};
 use crate::store::Class;
@@ -67,7 +67,9 @@ impl Command for SaveAndMove {
         judge_on_the_way(turn, &record, &lies, &home, &self.text)?;
         node.mtime = turn.now;
         let moved = turn.transition(record, &home, &mut node, Moving::New(&self.text), None)?;
-        turn.relink((self.parent, &self.name), (self.new_parent, &self.name), &node, None)?;
+        let from = Dentry::of(self.parent, &self.name);
+        let to = Dentry { dir: self.new_parent, ..from };
+        turn.relink(from, to, &node, None)?;
         Ok(moved.version)
     }
 }

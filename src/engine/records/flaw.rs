@@ -18,8 +18,7 @@ use crate::engine::{Stop, Text, Turn};
 use crate::kind::Role;
 use crate::ledger::EventName;
 use crate::limits::RECORD_BYTES_MAX;
-use crate::names::FileName;
-use crate::numbers::Ino;
+use crate::names::Dentry;
 use crate::refusal::{Door, Refusal, Rule};
 use crate::store::{Node, Read, Record, Standing, StoreError};
 
@@ -52,7 +51,7 @@ fn wrong(
     record: &Record,
     role: Role,
 ) -> Result<Option<Refusal>, StoreError> {
-    let Some((dir, name)) = place(read, config, record)? else { return Ok(None) };
+    let Some(Dentry { dir, name }) = place(read, config, record)? else { return Ok(None) };
     let Slot::Record(home) = slot(read, config, dir, &name)? else { return Ok(None) };
     if matches!(record.standing, Standing::Parked { .. }) && !is_parked_at(record, &home) {
         return Ok(None);
@@ -129,20 +128,16 @@ fn backup_text(read: &dyn Read, record: &Record) -> Result<Option<Text>, StoreEr
 }
 
 /// Where a flagged record lies, or one lay that would be flagged.
-fn place(
-    read: &dyn Read,
-    config: &Config,
-    record: &Record,
-) -> Result<Option<(Ino, FileName)>, StoreError> {
+fn place(read: &dyn Read, config: &Config, record: &Record) -> Result<Option<Dentry>, StoreError> {
     match &record.standing {
-        Standing::Live { dir, name, valid: false, .. } => Ok(Some((*dir, name.clone()))),
+        Standing::Live { dir, name, valid: false, .. } => Ok(Some(Dentry::of(*dir, name.clone()))),
         Standing::Parked { dir } => {
             let Some(governed) = governed(read, config, *dir)? else { return Ok(None) };
             if governed.binding.policy != Policy::Flag {
                 return Ok(None);
             }
             let name = name_of_parked(read, &governed.binding.kind, record)?;
-            Ok(name.map(|name| (*dir, name)))
+            Ok(name.map(|name| Dentry::of(*dir, name)))
         }
         Standing::Live { .. } | Standing::Gone => Ok(None),
     }

@@ -20,7 +20,7 @@ use crate::engine::places::governed::{Home, path_of};
 use crate::engine::plain_files::{files, plain};
 use crate::engine::{About, Command, Fence, Refused, Slot, Stop, Terms, Text, Turn};
 use crate::ledger::{EventName, Via};
-use crate::names::{FileName, TreePath};
+use crate::names::{Dentry, FileName, TreePath};
 use crate::numbers::{G, Ino, RecordKey};
 use crate::refusal::{Refusal, Rule};
 use crate::store::{Class, Draft, Node, NodeType, Record, Standing, StoreError};
@@ -89,7 +89,7 @@ impl Command for Save {
         match node.class {
             Class::Plain => {
                 plain::save(turn, &mut node, &self.text.bytes)?;
-                if let Some((dir, name)) = turn.name_of_file(&node)? {
+                if let Some(Dentry { dir, name }) = turn.name_of_file(&node)? {
                     turn.file_saved(dir, &name, &node, files::Saved::by(None))?;
                 }
                 Ok(Saved::Kept(None))

@@ -8,7 +8,7 @@ use super::{Exit, Failure, Part};
 use crate::config::Config;
 use crate::engine::{self, Governed, NEXT, Slot, governed, path_of_dir, slot};
 use crate::kind::Place;
-use crate::names::{FileName, RecordId, TreePath, path_of_json};
+use crate::names::{Dentry, FileName, RecordId, TreePath, path_of_json};
 use crate::numbers::{Ino, ROOT};
 use crate::refusal::Rule;
 use crate::store::{Class, Draft, Node, NodeType, Read, Record, Standing, WorkspaceRow};
@@ -49,9 +49,9 @@ pub(super) struct FoundRecord {
 
 impl FoundRecord {
     /// The directory it lies in and its name there.
-    pub fn entry(&self) -> Result<(Ino, FileName), Failure> {
+    pub fn entry(&self) -> Result<Dentry, Failure> {
         match &self.record.standing {
-            Standing::Live { dir, name, .. } => Ok((*dir, name.clone())),
+            Standing::Live { dir, name, .. } => Ok(Dentry::of(*dir, name.clone())),
             Standing::Parked { .. } => Err(Failure::new(
                 Exit::Absent,
                 format!("`{}` has no file at the moment: its name is a backup's", self.record.id),
@@ -67,7 +67,7 @@ impl FoundRecord {
 
     /// What its directory is.
     pub fn governed(&self, read: &dyn Read, config: &Config) -> Result<Governed, Failure> {
-        let (dir, _) = self.entry()?;
+        let dir = self.entry()?.dir;
         governed(read, config, dir)?.ok_or_else(|| {
             Failure::new(
                 Exit::Refused,

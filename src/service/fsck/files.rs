@@ -6,7 +6,7 @@ use serde_json::Value;
 use crate::config::Config;
 use crate::engine::path_of_dir;
 use crate::ledger::Hash;
-use crate::names::TreePath;
+use crate::names::{Dentry, TreePath};
 use crate::numbers::{Ino, LeaseTime, UnixNanos};
 use crate::store::{self, FileVersion, History, Read};
 
@@ -72,8 +72,8 @@ pub(super) fn locks(
 
 /// Whether a file has a name that the configuration calls a lock's.
 fn is_lock(read: &dyn Read, config: &Config, (file, parent): (Ino, Ino)) -> store::Result<bool> {
-    let first = read.name_in(parent, file)?.map(|name| (parent, name));
-    for (dir, name) in first.into_iter().chain(read.further_names(file)?) {
+    let first = read.name_in(parent, file)?.map(|name| Dentry::of(parent, name));
+    for Dentry { dir, name } in first.into_iter().chain(read.further_names(file)?) {
         let scope = config.files().scope(&path_of_dir(read, dir)?);
         if scope.is_some_and(|scope| config.files().lock(&scope, &name).is_some()) {
             return Ok(true);

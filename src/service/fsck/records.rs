@@ -12,7 +12,7 @@ use super::{Check, Rules, shown};
 use crate::config::Binding;
 use crate::engine::path_of_dir;
 use crate::ledger::Hash;
-use crate::names::{FileName, TreePath};
+use crate::names::{Dentry, FileName, TreePath};
 use crate::numbers::{G, Ino, UnixNanos, Version, WorkspaceKey};
 use crate::store::{Class, Read, Standing, WorkspaceRow};
 
@@ -197,7 +197,7 @@ impl One<'_, '_> {
 
     fn standing(&mut self, nodes: &mut Nodes) -> Result<(), Failure> {
         match &self.record.standing {
-            Standing::Live { ino, dir, name, .. } => self.live(nodes, *ino, (*dir, name)),
+            Standing::Live { ino, dir, name, .. } => self.live(nodes, *ino, Dentry::of(*dir, name)),
             Standing::Parked { dir } => self.parked(nodes, *dir),
             Standing::Gone => Ok(()),
         }
@@ -228,7 +228,7 @@ impl One<'_, '_> {
         &mut self,
         nodes: &mut Nodes,
         ino: Ino,
-        (dir, name): (Ino, &FileName),
+        Dentry { dir, name }: Dentry<&FileName>,
     ) -> Result<(), Failure> {
         if !nodes.take(ino) {
             self.problem(format!("shares its file, node {}, with another record", ino.0));

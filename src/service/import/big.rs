@@ -17,7 +17,7 @@ use crate::engine::{
 };
 use crate::ledger::Hash;
 use crate::limits::CHUNK_BYTES;
-use crate::names::FileName;
+use crate::names::{Dentry, FileName};
 use crate::numbers::Ino;
 use crate::refusal::{Refusal, Rule};
 use crate::service::reply::pace::Pace;
@@ -28,11 +28,11 @@ const PIECE_BYTES: usize = 1 << 20;
 
 /// The names that imports of this process write to. Nobody else does: they have the store.
 #[derive(Default)]
-pub struct Parts(Mutex<HashSet<(Ino, FileName)>>);
+pub struct Parts(Mutex<HashSet<Dentry>>);
 
 impl Parts {
     /// Such a name for one import alone; `None` while another has it.
-    fn take(&self, name: (Ino, FileName)) -> Option<Part<'_>> {
+    fn take(&self, name: Dentry) -> Option<Part<'_>> {
         let is_free = self.0.lock().insert(name.clone());
         // Not `then_some`: whose end gives the name back must not be made where it is another's.
         is_free.then(|| Part { all: self, name })
@@ -42,7 +42,7 @@ impl Parts {
 /// Held by the import whose name it is.
 struct Part<'p> {
     all: &'p Parts,
-    name: (Ino, FileName),
+    name: Dentry,
 }
 
 impl Drop for Part<'_> {
@@ -95,7 +95,7 @@ impl Big<'_, '_> {
         let wrong = |why: crate::names::NameError| Refusal::new(Rule::BadName, why.to_string(), "");
         let aside = FileName::new(aside).map_err(wrong)?;
         let service = self.service;
-        let Some(_part) = service.importing.take((parent, aside.clone())) else {
+        let Some(_part) = service.importing.take(Dentry::of(parent, aside.clone())) else {
             return Ok(Placed::Left("another import writes it just now".to_owned()));
         };
         if let Some(there) = self.look(&name)? {
@@ -145,9 +145,9 @@ impl Big<'_, '_> {
             mtime,
             ..SetAttributes::none(ino)
         })?;
-        let to = (self.put.parent, self.put.name.clone());
-        let rename = Rename::to_free((self.put.parent, aside.clone()), to);
         let (parent, name) = (self.put.parent, aside.clone());
+        let to = Dentry::of(parent, self.put.name.clone());
+        let rename = Rename::to_free(Dentry::of(parent, name.clone()), to);
         self.run(WhileNamed { parent, name, ino, command: rename })?;
         Ok(())
     }

@@ -13,7 +13,7 @@ use super::field;
 use super::pasts::{PastEvent, event_of, is_exchange, last_of, last_told, until, was_gone};
 use crate::engine::path_of;
 use crate::ledger::Via;
-use crate::names::TreePath;
+use crate::names::{Dentry, TreePath};
 use crate::numbers::G;
 use crate::service::find::node_at;
 use crate::service::request::part::path_of_ledger;
@@ -193,7 +193,7 @@ fn told_as(read: &dyn Read, path: &TreePath, told: &PastEvent) -> Result<ToldAs,
     let is_last = read.history(path)?.is_some_and(|history| history.last_g == told.row.g);
     let node = node_at(read, path)?.filter(|node| is_last && node.nlink > 1);
     let noted = node.map(|node| read.file_name(node.ino)).transpose()?.flatten();
-    let noted = noted.map(|(dir, name)| path_of(read, dir, &name)).transpose()?;
+    let noted = noted.map(|Dentry { dir, name }| path_of(read, dir, &name)).transpose()?;
     Ok(match noted {
         Some(noted) if noted != *path => ToldAs::Other(noted),
         None if of(told, "/payload/via") == Via::Link.as_str() => ToldAs::Unknown,

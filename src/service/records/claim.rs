@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use super::lane;
 use crate::engine::{IntoLane, Rename, RenameMode, Take, Wanted, Wish, best_claimable, best_ready};
 use crate::kind::Kind;
-use crate::names::{AgentName, FileName, ShownPath};
+use crate::names::{AgentName, Dentry, FileName, ShownPath};
 use crate::numbers::{Attempt, Ino, UnixNanos, Version, WorkspaceKey};
 use crate::refusal::Rule;
 use crate::service::find::{FoundRecord, has_moved_on, path_of, record, workspace};
@@ -93,10 +93,10 @@ fn claim_named(service: &Service, caller: &Caller, what: &str) -> Result<ClaimRe
         return Err(not_to_be_had(caller, &found));
     };
     let names = lane::names(&kind, claim.to, Some(&caller.name), service.engine.now())?;
-    let (parent, name) = found.entry()?;
+    let Dentry { dir: parent, name } = found.entry()?;
     let above = lane::above(&found.workspace)?;
     // Until the lane is made what is above it stands for it.
-    let command = Rename::to_free((parent, name.clone()), (above, name));
+    let command = Rename::to_free(Dentry::of(parent, name.clone()), Dentry::of(above, name));
     let claim = IntoLane { above, names, command };
     match service.engine.run(caller.context(), claim) {
         Ok(_) => report(service, caller, &found.workspace, &found.record),

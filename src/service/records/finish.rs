@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use super::lane;
 use crate::engine::{Base, IntoLane, Rename, Save, SaveAndMove, Saved, Sight, Text};
 use crate::kind::{Becomes, EndCommand, Ending, FieldPath, Kind, State, StateIx};
-use crate::names::{AgentName, ShownPath};
+use crate::names::{AgentName, Dentry, ShownPath};
 use crate::numbers::{UnixNanos, Version};
 use crate::record::{Document, Edit, patch, patch_at};
 use crate::refusal::{Refusal, Rule};
@@ -263,7 +263,7 @@ fn save_status(
     let edits: Vec<Edit<'_>> =
         field.map(|field| Edit { field, value: status }).into_iter().collect();
     let content = patch(content, &edits).map_err(|flaw| Failure::from(Refusal::from(flaw)))?;
-    let (dir, name) = present.found.entry()?;
+    let Dentry { dir, name } = present.found.entry()?;
     let node = service.read(|read| Ok(read.lookup(dir, &name)?))?;
     let Some(node) = node else { return Err(moved_meanwhile(present)) };
     let sight = Sight::Known(Base::Seen(present.found.record.version));
@@ -300,7 +300,7 @@ fn go(
         return Err(nothing_to_do(service, caller, present)?);
     }
     let names = lane::names(&present.kind, to, owner, service.engine.now())?;
-    let (parent, name) = present.found.entry()?;
+    let Dentry { dir: parent, name } = present.found.entry()?;
     let above = lane::above(&present.found.workspace)?;
     // Until the lane is made it stands for it.
     let new_parent = above;
@@ -312,7 +312,8 @@ fn go(
             service.engine.run(caller.context(), command).map(|_| ())
         }
         None => {
-            let command = Rename::to_free((parent, name.clone()), (new_parent, name));
+            let command =
+                Rename::to_free(Dentry::of(parent, name.clone()), Dentry::of(new_parent, name));
             let command = IntoLane { above, names, command };
             service.engine.run(caller.context(), command).map(|_| ())
         }

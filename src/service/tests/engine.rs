@@ -4,6 +4,7 @@ use super::damage::Break;
 use super::*;
 use crate::engine::{Allocate, Base, Rename, RenameMode, Saved, read_plain};
 use crate::limits::{CHUNK_BYTES, HISTORY_STEPS_MAX};
+use crate::names::Dentry;
 use crate::refusal::{Refusal, Rule};
 use crate::store::{Read, StoreError, Txn};
 
@@ -108,9 +109,9 @@ fn of_a_past_that_is_too_long_to_look_at_nobody_is_given_what_another_may_have_l
     let name = || FileName::new(b"a.yaml").unwrap();
     let moved = |(from, to), context: &Context| {
         let sight = Sight::Known(Base::Unseen);
-        let (new_name, mode) = (name(), RenameMode::NoReplace);
-        let (parent, new_parent) = (from, to);
-        let rename = Rename { parent, name: name(), new_parent, new_name, mode, sight };
+        let at = |dir| Dentry::of(dir, name());
+        let (from, to, mode) = (at(from), at(to), RenameMode::NoReplace);
+        let rename = Rename { from, to, mode, sight };
         bench.service.engine.run(context.clone(), rename).unwrap();
     };
     let bob = bench.caller().acting(&bench.service.engine.agents(), Some(&agent("bob")));
@@ -161,8 +162,9 @@ fn what_a_failed_commit_has_learned_of_a_directory_counts_for_no_later_change() 
         let name = FileName::new("dir").unwrap();
         let sight = Sight::Known(Base::Unseen);
         let mode = RenameMode::NoReplace;
-        let new_name = name.clone();
-        let out = Rename { parent: above, name, new_parent: root, new_name, mode, sight };
+        let from = Dentry::of(above, name);
+        let to = Dentry { dir: root, ..from.clone() };
+        let out = Rename { from, to, mode, sight };
         engine.submit(context.clone(), out, |_| {});
         let text = Text::new(b"2".to_vec());
         engine.submit(context.clone(), Save::of(file, Sight::Known(Base::Unseen), text), |_| {});
@@ -186,10 +188,10 @@ fn a_directory_is_not_exchanged_with_what_lies_below_it() {
     // The kernel asks that for its own mount; what another mount has moved it does not know.
     let (root, b) = (crate::numbers::ROOT, bench.node("a/b").unwrap().ino);
     let name = |name: &str| FileName::new(name).unwrap();
-    let (a, c) = ((root, name("a")), (b, name("c")));
-    for ((parent, name), (new_parent, new_name)) in [(a.clone(), c.clone()), (c, a)] {
+    let (a, c) = (Dentry::of(root, name("a")), Dentry::of(b, name("c")));
+    for (from, to) in [(a.clone(), c.clone()), (c, a)] {
         let (mode, sight) = (RenameMode::Exchange, Sight::Known(Base::Unseen));
-        let exchange = Rename { parent, name, new_parent, new_name, mode, sight };
+        let exchange = Rename { from, to, mode, sight };
         let refused = bench.service.engine.run(bench.context(), exchange).unwrap_err();
         assert_eq!(refused.rule, Rule::Loop, "{refused}");
     }

@@ -1,7 +1,8 @@
 //! gc that is interrupted.
 
 use super::*;
-use crate::engine::{Base, Rename, RenameMode};
+use crate::engine::Rename;
+use crate::names::Dentry;
 
 // P11.9
 #[test]
@@ -105,16 +106,9 @@ fn what_becomes_a_record_or_its_backup_while_it_goes_stays() {
             if !is_there && matches!(reply, Reply::Progress { .. }) && has_begun() {
                 bench.save(&format!("{inbox}/t-1.yaml"), "status: new\n");
                 if is_parked {
-                    let parent = bench.node(inbox).unwrap().ino;
-                    let name = |name: &str| FileName::new(name).unwrap();
-                    let rename = Rename {
-                        parent,
-                        name: name("t-1.yaml"),
-                        new_parent: parent,
-                        new_name: name("t-1.yaml~"),
-                        mode: RenameMode::NoReplace,
-                        sight: Sight::Known(Base::Unseen),
-                    };
+                    let dir = bench.node(inbox).unwrap().ino;
+                    let at = |name: &str| Dentry::of(dir, FileName::new(name).unwrap());
+                    let rename = Rename::to_free(at("t-1.yaml"), at("t-1.yaml~"));
                     bench.service.engine.run(bench.context(), rename).unwrap();
                 }
                 is_there = true;

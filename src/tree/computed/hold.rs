@@ -6,7 +6,7 @@ use workfs_mount::ROOT;
 
 use super::{Computed, Viewer};
 use crate::engine::{path_below, path_of, told_of_return};
-use crate::names::{AgentName, FileName, RecordId};
+use crate::names::{AgentName, Dentry, FileName, RecordId};
 use crate::numbers::{Ino, RecordKey};
 use crate::store::{LeaseRow, Read, Record, Result, Standing};
 
@@ -30,7 +30,7 @@ pub(in crate::tree) fn leased(
 /// several that of `actor`, since each workspace has its own ids.
 pub(in crate::tree) fn find(
     read: &dyn Read,
-    (root, name): (Ino, &FileName),
+    Dentry { dir: root, name }: Dentry<&FileName>,
     actor: Option<&AgentName>,
 ) -> Result<Option<Computed>> {
     let Some(id) = name.as_str().and_then(|name| RecordId::new(name).ok()) else {

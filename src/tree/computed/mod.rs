@@ -17,7 +17,7 @@ use std::sync::Arc;
 use crate::config::{Binding, Config, Reader, agents_md};
 use crate::engine::{Ends, LeaseClock, Registry, Slot, governed, path_of, path_of_dir, slot};
 use crate::kind::Role;
-use crate::names::{AGENTS_FILE, AgentName, CONTROL_DIR, FileName};
+use crate::names::{AGENTS_FILE, AgentName, CONTROL_DIR, Dentry, FileName};
 use crate::numbers::{G, Ino, RecordKey, RefusalKey, UnixNanos};
 use crate::refusal::Refusal;
 use crate::store::{Class, Read, Result};
@@ -315,7 +315,7 @@ pub(super) fn lookup(
     config: &Config,
     pasts: &Pasts,
     root: Ino,
-    (parent, name): (Ino, &FileName),
+    Dentry { dir: parent, name }: Dentry<&FileName>,
 ) -> Result<Option<Computed>> {
     let named = |table: &[(&str, Computed)]| {
         let found = table.iter().find(|(known, _)| known.as_bytes() == name.as_bytes());
@@ -329,7 +329,7 @@ pub(super) fn lookup(
             Ok(found.map(|(nth, _)| Computed::KindFile(nth)))
         }
         Some(Computed::History(dir)) => history::lookup(read, config, pasts, dir, name),
-        Some(Computed::HoldDir) => hold::find(read, (root, name), None),
+        Some(Computed::HoldDir) => hold::find(read, Dentry::of(root, name), None),
         Some(Computed::RejectedDir) => {
             // What follows the number is of the file's own name, which may be any bytes, or cut.
             let number = name.as_bytes().split(|byte| *byte == b'-').next();

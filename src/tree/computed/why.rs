@@ -11,7 +11,7 @@ use crate::engine::{
     Outlook, Who, breach, flaw, for_roles, governed, mode_allows, path_of, path_of_dir,
     sees_refusal,
 };
-use crate::names::{FileName, TreePath, path_text, printable};
+use crate::names::{Dentry, FileName, TreePath, path_text, printable};
 use crate::numbers::{Ino, RefusalKey};
 use crate::refusal::Rule;
 use crate::store::{Class, Read, Record, RefusalRow, RefusedText, Result, Standing};
@@ -118,7 +118,7 @@ pub(super) fn file(read: &dyn Read, viewer: &Viewer, ino: Ino) -> Result<String>
             push_rule(&mut out, &breach.told().into());
         }
         last_refusal_since(read, config, &record)?
-    } else if let Some((dir, name)) = read.file_name(ino)? {
+    } else if let Some(Dentry { dir, name }) = read.file_name(ino)? {
         out.push_str("this file is checked when it is saved\n");
         last_refusal_at(read, dir, &name)?
     } else {

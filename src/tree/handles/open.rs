@@ -9,7 +9,7 @@ use crate::engine::{
     About, Base, Create, EmptyDraft, Fence, Home, NewContent, OnDraft, Refuse, ScopeTicket,
     SetAttributes, Slot, forbids_writing, runs_the_store, slot,
 };
-use crate::names::FileName;
+use crate::names::{Dentry, FileName};
 use crate::numbers::Ino;
 use crate::refusal::{Door, Refusal, Rule};
 use crate::store::{Class, Node, Read, Record, Standing, StoreError, VersionRow};
@@ -348,7 +348,7 @@ impl WorkTree {
     pub(in crate::tree) fn create_file(
         &self,
         caller: &Caller,
-        (parent, name): (Ino, FileName),
+        Dentry { dir: parent, name }: Dentry,
         mode: u32,
         flags: OpenFlags,
         nth: Try,
@@ -380,7 +380,7 @@ impl WorkTree {
         self.engine.submit(context, command, move |result| {
             // Somebody else was faster: without O_EXCL that file is the one to open.
             if shared && matches!(&result, Err(refusal) if refusal.rule == Rule::Taken) {
-                return me.open_taken(&caller, (parent, name), (mode, flags), nth, reply);
+                return me.open_taken(&caller, Dentry::of(parent, name), (mode, flags), nth, reply);
             }
             reply.send(match result {
                 Ok(node) => {

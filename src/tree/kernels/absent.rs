@@ -108,6 +108,7 @@ impl WorkTree {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::names::Dentry;
 
     #[test]
     fn a_directory_that_is_gone_takes_no_place() {
@@ -123,7 +124,7 @@ mod tests {
             let effect = Effect::Name { parent: Ino(9), name, ino, also_origin: false, fate };
             absent.note(&[(Origin::Daemon, effect)]);
         };
-        let to = (Ino(9), name.clone());
+        let to = Dentry::of(Ino(9), name.clone());
         let over = Some((Ino(4), NodeType::Directory));
         gone(Ino(2), Fate::Removed(NodeType::File));
         assert!(absent.tells_of(Ino(2)));

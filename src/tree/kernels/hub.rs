@@ -17,10 +17,10 @@ use super::changed::Changed;
 use super::moved_away::MovedAway;
 use super::old_pages::OldPages;
 use super::parted::Parted;
-use super::told::{At, Going, Stage};
+use super::told::{Going, Stage};
 use super::touched::{Touch, Touched, Touches};
 use crate::engine::{self, Audience, Effect, Fate, IsWritten, Live, Origin, Scopes};
-use crate::names::{AgentName, FileName};
+use crate::names::{AgentName, Dentry, FileName};
 use crate::numbers::{Attempt, Ino, RecordKey};
 use crate::tree::callers::identity::Identity;
 use crate::tree::callers::{caller, seen::Seen};
@@ -238,12 +238,11 @@ impl Hub {
     /// A mount's watchers are going to be told that a name goes: its kernel forgets that it is absent,
     /// if it may remember that, and does not remember it again while what is returned lives.
     #[must_use]
-    pub fn goes(&self, id: MountId, at: &At) -> Going {
+    pub fn goes(&self, id: MountId, at: &Dentry) -> Going {
         let going = Going::new(self.stage(), id, at.clone());
-        let (parent, name) = at;
         let members = self.members();
         for member in members.iter().filter(|member| member.mount.id() == id) {
-            member.mount.invalidate(&self.appeared(*parent, name));
+            member.mount.invalidate(&self.appeared(at.dir, &at.name));
         }
         going
     }
@@ -270,9 +269,9 @@ impl Hub {
                     let knows = (!also_origin).then_some(*origin);
                     restless.note(parent, knows);
                     names.push((knows, Invalidation::Entry { parent, name, child }));
-                    if let Fate::Moved { to: (parent, name), .. } = fate {
-                        restless.note(*parent, knows);
-                        names.extend(self.appeared(*parent, name).map(|came| (knows, came)));
+                    if let Fate::Moved { to, .. } = fate {
+                        restless.note(to.dir, knows);
+                        names.extend(self.appeared(to.dir, &to.name).map(|came| (knows, came)));
                     }
                 }
                 Effect::Appeared { parent, name, .. } => {
@@ -393,20 +392,19 @@ impl Audience for Hub {
         (self.mapped.is_open(ino) || self.unread.has_rested(ino)) && !self.locks.is_held(ino)
     }
 
-    fn moves_away(&self, origin: Origin, (parent, name): (Ino, &FileName), dir: Ino) {
+    fn moves_away(&self, origin: Origin, from: Dentry<&FileName>, dir: Ino) {
         if self.members().iter().any(|member| member.hears_of(Some(origin))) {
-            let from = (parent, name.clone());
-            self.moved_away.note(from, dir, origin.mount(), |ino| self.knows(ino));
+            self.moved_away.note(from.to_owned(), dir, origin.mount(), |ino| self.knows(ino));
         }
     }
 
-    fn takes_moved_away(&self, origin: Origin, (parent, name): (Ino, &FileName)) -> bool {
+    fn takes_moved_away(&self, origin: Origin, from: Dentry<&FileName>) -> bool {
         let Some(id) = origin.mount() else { return false };
         // As nearly always: each rename asks.
         if self.moved_away.is_empty() {
             return false;
         }
-        self.moved_away.takes(&(parent, name.clone()), id, |ino| self.knows_in(id, ino))
+        self.moved_away.takes(&from.to_owned(), id, |ino| self.knows_in(id, ino))
     }
 
     fn last_seen(&self, agent: &AgentName) -> Option<u64> {

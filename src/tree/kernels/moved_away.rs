@@ -14,9 +14,8 @@ use parking_lot::Mutex;
 use workfs_mount::MountId;
 
 use crate::limits::{MOVED_AWAY_FROM_ONE_MAX, MOVED_AWAY_MAX};
+use crate::names::Dentry;
 use crate::numbers::Ino;
-
-use super::told::At;
 
 /// What left a name.
 #[derive(Default)]
@@ -41,17 +40,23 @@ pub(super) struct MovedAway(Mutex<Names>);
 
 #[derive(Default)]
 struct Names {
-    names: HashMap<At, Left>,
+    names: HashMap<Dentry, Left>,
     /// There were more, so that any kernel may mean another directory by any name.
     is_more: bool,
     /// Who was told so of which name that is not noted, the last ones, and has not tried again yet.
-    told: VecDeque<(MountId, At)>,
+    told: VecDeque<(MountId, Dentry)>,
 }
 
 impl MovedAway {
     /// `dir` leaves a name, by `mover` if a kernel did it. `is_known`: whether any kernel knows a
     /// directory, for when there are too many.
-    pub fn note(&self, from: At, dir: Ino, mover: Option<MountId>, is_known: impl Fn(Ino) -> bool) {
+    pub fn note(
+        &self,
+        from: Dentry,
+        dir: Ino,
+        mover: Option<MountId>,
+        is_known: impl Fn(Ino) -> bool,
+    ) {
         let mut state = self.0.lock();
         let Names { names, is_more, .. } = &mut *state;
         if names.len() >= MOVED_AWAY_MAX && !names.contains_key(&from) {
@@ -79,7 +84,7 @@ impl MovedAway {
 
     /// Whether this mount's kernel may take a directory that left a name for the one that lies there;
     /// it is told so by this.
-    pub fn takes(&self, from: &At, mount: MountId, knows: impl Fn(Ino) -> bool) -> bool {
+    pub fn takes(&self, from: &Dentry, mount: MountId, knows: impl Fn(Ino) -> bool) -> bool {
         let mut state = self.0.lock();
         let Names { names, is_more, told } = &mut *state;
         let Some(left) = names.get_mut(from) else { return *is_more && tell(told, mount, from) };
@@ -92,8 +97,8 @@ impl MovedAway {
 }
 
 /// Whether somebody is to be told of a name: who was, and tries again, has looked it up since.
-fn tell(told: &mut VecDeque<(MountId, At)>, mount: MountId, from: &At) -> bool {
-    let is_it = |(to, of): &(MountId, At)| (to, of) == (&mount, from);
+fn tell(told: &mut VecDeque<(MountId, Dentry)>, mount: MountId, from: &Dentry) -> bool {
+    let is_it = |(to, of): &(MountId, Dentry)| (to, of) == (&mount, from);
     if let Some(nth) = told.iter().position(is_it) {
         told.remove(nth);
         return false;
@@ -113,8 +118,8 @@ mod tests {
     const MOVER: MountId = MountId(1);
     const OTHER: MountId = MountId(2);
 
-    fn at(name: &str) -> At {
-        (Ino(7), FileName::new(name.as_bytes()).unwrap())
+    fn at(name: &str) -> Dentry {
+        Dentry::of(Ino(7), FileName::new(name.as_bytes()).unwrap())
     }
 
     #[test]

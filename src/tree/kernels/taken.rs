@@ -9,8 +9,7 @@ use std::time::Duration;
 use workfs_mount::{Attr, Caller, Entry, OpenFlags, Opened, Reply};
 
 use crate::engine::{Slot, slot};
-use crate::names::FileName;
-use crate::numbers::Ino;
+use crate::names::{Dentry, FileName};
 use crate::refusal::{Door, Rule};
 use crate::store::{Class, Node, NodeType, Read, StoreError};
 use crate::tree::WorkTree;
@@ -40,15 +39,15 @@ impl WorkTree {
     pub(in crate::tree) fn open_taken(
         &self,
         caller: &Caller,
-        (parent, name): (Ino, FileName),
+        at: Dentry,
         (mode, flags): (u32, OpenFlags),
         nth: Try,
         reply: Reply<(Entry, Opened)>,
     ) {
-        let (node, shown) = match self.read(|read| self.find_taken(read, caller, (parent, &name))) {
+        let (node, shown) = match self.read(|read| self.find_taken(read, caller, at.as_ref())) {
             Ok(Found::File(node, shown)) => (node, shown),
             Ok(Found::Gone) if nth == Try::First => {
-                return self.create_file(caller, (parent, name), mode, flags, Try::Second, reply);
+                return self.create_file(caller, at, mode, flags, Try::Second, reply);
             }
             // It looks the name up once more, not oftener, and goes on by what it finds.
             Ok(Found::Another | Found::Gone) => {
@@ -72,16 +71,16 @@ impl WorkTree {
         &self,
         read: &dyn Read,
         caller: &Caller,
-        (parent, name): (Ino, &FileName),
+        at: Dentry<&FileName>,
     ) -> Result<Found, StoreError> {
-        Ok(match read.lookup(parent, name)? {
+        Ok(match read.lookup(at.dir, at.name)? {
             Some(node) if node.node_type == NodeType::File => {
                 let shown = self.shown(read, caller, &node)?;
                 Found::File(node, shown)
             }
             Some(_) => Found::Another,
             // A record's name may be refused because its id is in use.
-            None => match slot(read, &self.engine.config(), parent, name)? {
+            None => match slot(read, &self.engine.config(), at.dir, at.name)? {
                 Slot::Record(_) => Found::Refused,
                 Slot::Plain => Found::Gone,
             },

@@ -20,7 +20,7 @@ use workfs_mount::{
 };
 
 use crate::engine::RemoveWhat;
-use crate::names::FileName;
+use crate::names::{Dentry, FileName};
 use crate::numbers::Ino;
 use crate::tree::Answer;
 
@@ -31,24 +31,21 @@ const STAND_INS_END: u64 = 1 << 59;
 /// The handle of a file that is opened to be closed; no other has it.
 const OPENED: Handle = Handle(0);
 
-/// A directory and a name in it.
-pub type At = (Ino, FileName);
-
 /// What a call is to look like to the kernel.
 #[derive(Clone, Debug)]
 pub enum Scene {
     /// A name comes.
-    Made(At, NodeType),
+    Made(Dentry, NodeType),
     /// A name goes.
-    Removed(At, StandIn),
+    Removed(Dentry, StandIn),
     /// A name becomes another.
     Moved {
         /// The old one.
-        from: At,
+        from: Dentry,
         /// What it stands for.
         stand_in: StandIn,
         /// The new one.
-        to: At,
+        to: Dentry,
         /// What that stood for.
         over: Option<StandIn>,
     },
@@ -79,18 +76,18 @@ pub struct Stage {
     made: AtomicU64,
     set: Mutex<Option<Set>>,
     /// Names that are going to be taken away, and by how many calls.
-    going: Mutex<HashMap<(MountId, At), u32>>,
+    going: Mutex<HashMap<(MountId, Dentry), u32>>,
 }
 
 /// While it lives, a kernel is not to remember that a name is absent: it would not ask for it in the
 /// call that takes the name away.
 pub struct Going {
     stage: Arc<Stage>,
-    name: (MountId, At),
+    name: (MountId, Dentry),
 }
 
 impl Going {
-    pub(super) fn new(stage: Arc<Stage>, mount: MountId, at: At) -> Going {
+    pub(super) fn new(stage: Arc<Stage>, mount: MountId, at: Dentry) -> Going {
         let name = (mount, at);
         *stage.going.lock().entry(name.clone()).or_insert(0) += 1;
         Going { stage, name }
@@ -152,7 +149,7 @@ impl Stage {
         parent: Ino,
         name: &FileName,
     ) -> Option<Answer<Entry>> {
-        let is = |at: &At| at.0 == parent && at.1 == *name;
+        let is = |at: &Dentry| at.dir == parent && at.name == *name;
         let mut set = self.set.lock();
         let Set { scene, shown, .. } = set.as_mut().filter(|set| set.mount == caller.mount)?;
         match scene {
@@ -171,7 +168,7 @@ impl Stage {
     /// Whether this mount's watchers are to be told that a name goes.
     pub(in crate::tree) fn is_going(&self, caller: &Caller, parent: Ino, name: &FileName) -> bool {
         let going = self.going.lock();
-        !going.is_empty() && going.contains_key(&(caller.mount, (parent, name.clone())))
+        !going.is_empty() && going.contains_key(&(caller.mount, Dentry::of(parent, name.clone())))
     }
 
     /// Attributes of a stand-in; `None`: it is none.
@@ -189,7 +186,7 @@ impl Stage {
     pub(in crate::tree) fn make(
         &self,
         caller: &Caller,
-        (parent, name): (Ino, &FileName),
+        at: Dentry<&FileName>,
         node: &NewNode,
         reply: Reply<Entry>,
     ) {
@@ -200,8 +197,8 @@ impl Stage {
             NewNode::Special(node_type, _) => *node_type,
         };
         let granted = self.is_set(caller, |scene, _| {
-            let Scene::Made(at, node_type) = scene else { return false };
-            (at.0, &at.1, *node_type) == (parent, name, asked)
+            let Scene::Made(made, node_type) = scene else { return false };
+            (made.as_ref(), *node_type) == (at, asked)
         });
         reply.send(granted.map(|()| self.stand_in(asked).entry(caller)));
     }
@@ -209,31 +206,30 @@ impl Stage {
     pub(in crate::tree) fn remove(
         &self,
         caller: &Caller,
-        (parent, name): (Ino, &FileName),
+        at: Dentry<&FileName>,
         what: RemoveWhat,
         reply: Reply<()>,
     ) {
         reply.send(self.is_set(caller, |scene, shown| {
-            let Scene::Removed(at, stand_in) = scene else { return false };
+            let Scene::Removed(removed, stand_in) = scene else { return false };
             let goes = match stand_in.node_type {
                 NodeType::Directory => RemoveWhat::Directory,
                 _ => RemoveWhat::File,
             };
-            shown && (at.0, &at.1) == (parent, name) && goes == what
+            shown && removed.as_ref() == at && goes == what
         }));
     }
 
     pub(in crate::tree) fn rename(
         &self,
         caller: &Caller,
-        (parent, name): (Ino, &FileName),
-        (new_parent, new_name): (Ino, &FileName),
+        old: Dentry<&FileName>,
+        new: Dentry<&FileName>,
         reply: Reply<()>,
     ) {
         reply.send(self.is_set(caller, |scene, shown| {
             let Scene::Moved { from, to, .. } = scene else { return false };
-            let is = (from.0, &from.1, to.0, &to.1) == (parent, name, new_parent, new_name);
-            shown && is
+            shown && (from.as_ref(), to.as_ref()) == (old, new)
         }));
     }
 

@@ -11,28 +11,29 @@ use workfs_mount::MountId;
 
 use crate::engine::{Effect, Fate, Origin};
 use crate::limits::NUDGES_MAX;
+use crate::names::Dentry;
 use crate::numbers::{Ino, WorkspaceKey};
 use crate::store::NodeType;
 use crate::tree::saves::unborn::Unborn;
 
-use super::told::{At, Stage};
+use super::told::Stage;
 
 /// What changed.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Touch {
     /// A name came.
-    Made(At, NodeType),
+    Made(Dentry, NodeType),
     /// A name that was hidden can be seen.
     Born(Ino),
     /// A name went that stood for this inode. Of a file that was hidden only the mount that it was made through
     /// has told that it came.
-    Removed(At, Ino, NodeType, Option<MountId>),
+    Removed(Dentry, Ino, NodeType, Option<MountId>),
     /// A name became another.
     Moved {
         /// The old one.
-        from: At,
+        from: Dentry,
         /// The new one.
-        to: At,
+        to: Dentry,
         /// What was moved.
         node_type: NodeType,
         /// What the new one stood for.
@@ -93,10 +94,10 @@ impl Touches {
                 Effect::Ready(workspace, _) => Touch::Ready(*workspace),
                 _ if !told(origin) => continue,
                 Effect::Appeared { parent, name, node_type } => {
-                    Touch::Made((*parent, name.clone()), *node_type)
+                    Touch::Made(Dentry::of(*parent, name.clone()), *node_type)
                 }
                 Effect::Name { parent, name, ino, fate, .. } => {
-                    let at = (*parent, name.clone());
+                    let at = Dentry::of(*parent, name.clone());
                     match fate {
                         Fate::Removed(node_type) => {
                             Touch::Removed(at, *ino, *node_type, unborn.made_through(*ino))

@@ -10,16 +10,13 @@ use crate::engine::{
     About, Create, Home, Link, NEXT, NewContent, Refuse, Remove, RemoveWhat, RemoveXattr, Rename,
     RenameMode, SetXattr, Slot, moved_by_copy, only_shown, slot,
 };
-use crate::names::FileName;
+use crate::names::{Dentry, FileName};
 use crate::numbers::Ino;
 use crate::refusal::{Door, Refusal, Rule};
 use crate::store::{Class, NodeType, Read, StoreError};
 use crate::tree::WorkTree;
 use crate::tree::computed::{self, Computed, is_computed_name};
 use crate::tree::saves::busy::Of;
-
-/// A directory and a name in it.
-type Name = (Ino, FileName);
 
 /// What the engine makes of what the kernel asks for.
 pub(in crate::tree) fn content_of(node: NewNode) -> NewContent {
@@ -63,7 +60,7 @@ impl WorkTree {
             let answer = if is_gone { Ok(()) } else { Err(Rule::ReadOnly.errno(Door::Name)) };
             return reply.send(answer);
         }
-        let refused = self.refuse_computed(caller, (parent, &name), "unlink");
+        let refused = self.refuse_computed(caller, Dentry::of(parent, &name), "unlink");
         if let Err(errno) = refused.and_then(|()| self.refuse_cleanup(caller, parent, &name)) {
             return reply.send(Err(errno));
         }
@@ -97,7 +94,7 @@ impl WorkTree {
         if Computed::of(parent).is_some() {
             return reply.send(Err(Rule::ReadOnly.errno(Door::Name)));
         }
-        match self.goes_with_its_workspace(caller, (parent, &name)) {
+        match self.goes_with_its_workspace(caller, Dentry::of(parent, &name)) {
             // Nothing is stored that could be removed: `rm -r` and rmtree go on to the workspace itself.
             Ok(true) if self.context(caller, Door::Name).may_change().is_ok() => {
                 return reply.send(Ok(()));
@@ -105,7 +102,7 @@ impl WorkTree {
             Ok(_) => {}
             Err(errno) => return reply.send(Err(errno)),
         }
-        if let Err(errno) = self.refuse_computed(caller, (parent, &name), "rmdir") {
+        if let Err(errno) = self.refuse_computed(caller, Dentry::of(parent, &name), "rmdir") {
             return reply.send(Err(errno));
         }
         let command = Remove { parent, name, what: RemoveWhat::Directory };
@@ -146,19 +143,19 @@ impl WorkTree {
     pub(in crate::tree) fn rename_name(
         &self,
         caller: &Caller,
-        from: (Ino, FileName),
-        to: (Ino, FileName),
+        from: Dentry,
+        to: Dentry,
         mode: RenameMode,
         reply: Reply<()>,
     ) {
-        if let (Some(Computed::Ready(dir)), None) = (Computed::of(from.0), Computed::of(to.0)) {
-            return self.rename_ready(caller, (dir, from.1), to, mode, reply);
+        if let (Some(Computed::Ready(dir)), None) = (Computed::of(from.dir), Computed::of(to.dir)) {
+            return self.rename_ready(caller, Dentry::of(dir, from.name), to, mode, reply);
         }
-        if Computed::of(from.0).is_some() || Computed::of(to.0).is_some() {
+        if Computed::of(from.dir).is_some() || Computed::of(to.dir).is_some() {
             return reply.send(Err(Rule::ReadOnly.errno(Door::Rename)));
         }
-        for (dir, name) in [&from, &to] {
-            if let Err(errno) = self.refuse_computed(caller, (*dir, name), "rename") {
+        for at in [&from, &to] {
+            if let Err(errno) = self.refuse_computed(caller, at.as_ref(), "rename") {
                 return reply.send(Err(errno));
             }
         }
@@ -191,17 +188,17 @@ impl WorkTree {
     fn goes_with_its_workspace(
         &self,
         caller: &Caller,
-        (dir, name): (Ino, &FileName),
+        at: Dentry<&FileName>,
     ) -> Result<bool, Errno> {
         let (config, root) = (self.engine.config(), self.root(caller));
-        if !is_computed_name(&config, name) {
+        if !is_computed_name(&config, at.name) {
             return Ok(false);
         }
         self.read(|read| {
-            if read.lookup(dir, name)?.is_some() || read.count_names(dir, 1)? > 0 {
+            if read.lookup(at.dir, at.name)?.is_some() || read.count_names(at.dir, 1)? > 0 {
                 return Ok(false);
             }
-            let found = computed::lookup(read, &config, &self.pasts, root, (dir, name))?;
+            let found = computed::lookup(read, &config, &self.pasts, root, at)?;
             Ok(matches!(found, Some(Computed::Ready(_))))
         })
     }
@@ -210,18 +207,18 @@ impl WorkTree {
     fn refuse_computed(
         &self,
         caller: &Caller,
-        (dir, name): (Ino, &FileName),
+        at: Dentry<&FileName>,
         operation: &'static str,
     ) -> Result<(), Errno> {
         let (config, root) = (self.engine.config(), self.root(caller));
-        if dir != root && !is_computed_name(&config, name) {
+        if at.dir != root && !is_computed_name(&config, at.name) {
             return Ok(());
         }
         let found = self.read(|read| {
-            if !self.is_at_root(caller, (dir, name)) && read.lookup(dir, name)?.is_some() {
+            if !self.is_at_root(caller, at) && read.lookup(at.dir, at.name)?.is_some() {
                 return Ok(None);
             }
-            let found = computed::lookup(read, &config, &self.pasts, root, (dir, name))?;
+            let found = computed::lookup(read, &config, &self.pasts, root, at)?;
             // It goes with its workspace, of which it is all that is left for `rm -r`.
             let goes =
                 matches!(found, Some(Computed::Ready(dir)) if read.count_names(dir, 1)? == 0);
@@ -230,8 +227,8 @@ impl WorkTree {
         if found.is_none() {
             return Ok(());
         }
-        let about = About::Name(dir, name.clone());
-        let refuse = Refuse { operation, about, refusal: only_shown(name) };
+        let about = About::Name(at.dir, at.name.clone());
+        let refuse = Refuse { operation, about, refusal: only_shown(at.name) };
         Err(self.refuse(caller, Door::Name, refuse))
     }
 
@@ -240,13 +237,13 @@ impl WorkTree {
     fn written_by_rename(
         &self,
         read: &dyn Read,
-        from: &Name,
-        to: &Name,
-    ) -> Result<Option<(Of, Name)>, StoreError> {
-        if let Some(of) = self.written_at(read, from.0, &from.1)? {
+        from: &Dentry,
+        to: &Dentry,
+    ) -> Result<Option<(Of, Dentry)>, StoreError> {
+        if let Some(of) = self.written_at(read, from.dir, &from.name)? {
             return Ok(Some((of, from.clone())));
         }
-        let Slot::Record(home) = slot(read, &self.engine.config(), to.0, &to.1)? else {
+        let Slot::Record(home) = slot(read, &self.engine.config(), to.dir, &to.name)? else {
             return Ok(None);
         };
         Ok(self.written_elsewhere(read, &home)?.map(|of| (of, to.clone())))
@@ -280,7 +277,7 @@ impl WorkTree {
     pub(in crate::tree) fn refuse_busy(
         &self,
         caller: &Caller,
-        (dir, name): (Ino, FileName),
+        Dentry { dir, name }: Dentry,
         reply: Reply<()>,
     ) {
         let refusal = Refusal::being_written(&name);
@@ -291,14 +288,14 @@ impl WorkTree {
     fn rename_now(
         &self,
         caller: &Caller,
-        (parent, name): (Ino, FileName),
-        (new_parent, new_name): (Ino, FileName),
+        from: Dentry,
+        to: Dentry,
         mode: RenameMode,
         reply: Reply<()>,
     ) {
-        self.ghosts.remove(caller, new_parent, &new_name);
+        self.ghosts.remove(caller, to.dir, &to.name);
         let sight = self.sight(caller);
-        let command = Rename { parent, name, new_parent, new_name, mode, sight };
+        let command = Rename { from, to, mode, sight };
         let Some(me) = self.me() else { return reply.send(Err(Errno::EIO)) };
         let (caller, context) = (*caller, self.context(caller, Door::Rename));
         self.engine.submit(context, command, move |result| {

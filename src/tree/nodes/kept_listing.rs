@@ -136,8 +136,8 @@ impl KeptListings {
                 Effect::Name { parent, also_origin, fate, .. } => {
                     let knows = (!also_origin).then_some(*origin);
                     table.changed(knows, *parent);
-                    if let Fate::Moved { to: (parent, _), .. } = fate {
-                        table.changed(knows, *parent);
+                    if let Fate::Moved { to, .. } = fate {
+                        table.changed(knows, to.dir);
                     }
                 }
                 _ => {}

@@ -5,7 +5,7 @@
 use parking_lot::Mutex;
 use workfs_mount::{Attr, Caching, Caller, Detail, DirEntry, Errno, Handle, Opened};
 
-use crate::names::{AGENTS_FILE, FileName};
+use crate::names::{AGENTS_FILE, Dentry, FileName};
 use crate::numbers::Ino;
 use crate::refusal::Door;
 use crate::store::{NodeKind, Read, StoreError};
@@ -68,7 +68,7 @@ impl WorkTree {
             let mut full = false;
             let mut each = |name: FileName, kind: NodeKind, attr: Attr| {
                 let Some(ttl) = self.seen_for(&kind, caller) else { return true };
-                if self.is_at_root(caller, (dir, &name)) {
+                if self.is_at_root(caller, Dentry::of(dir, &name)) {
                     return true;
                 }
                 let Some((place, had_it)) = cursor.place(&name, at, again) else { return true };
@@ -128,7 +128,9 @@ impl WorkTree {
         let viewer = self.viewer(caller);
         let mut own = LAST;
         for (name, computed) in found {
-            if !self.is_at_root(caller, (dir, &name)) && read.lookup(dir, &name)?.is_some() {
+            if !self.is_at_root(caller, Dentry::of(dir, &name))
+                && read.lookup(dir, &name)?.is_some()
+            {
                 continue;
             }
             if own > end {

@@ -6,7 +6,7 @@ use workfs_mount::{Attr, Caller, Entry};
 
 use crate::engine::{NEXT, ScopeTicket, for_roles, goes_by_roles};
 use crate::limits::CACHE_TTL;
-use crate::names::FileName;
+use crate::names::{Dentry, FileName};
 use crate::numbers::Ino;
 use crate::refusal::{Door, Rule};
 use crate::store::{Class, Node, NodeType, Read, StoreError};
@@ -40,7 +40,7 @@ impl WorkTree {
         // Asked before the snapshot is taken: see `kernels/absent`.
         let is_told = self.hub.absent.tells_of(parent);
         let ticket = self.hub.scopes.ticket();
-        let find = |read: &dyn Read| self.find_in(ticket, read, caller, (parent, name));
+        let find = |read: &dyn Read| self.find_in(ticket, read, caller, Dentry::of(parent, name));
         // What lies in a computed directory may be made of many rows.
         let is_computed = Computed::of(parent).is_some();
         let found = if is_computed { self.read(find) } else { self.glance(find) }?;
@@ -66,39 +66,39 @@ impl WorkTree {
         ticket: ScopeTicket,
         read: &dyn Read,
         caller: &Caller,
-        (parent, name): (Ino, &FileName),
+        at: Dentry<&FileName>,
     ) -> Result<Found, StoreError> {
         let or_hidden = |entry: Option<Entry>| entry.map_or(Found::Hidden, Found::Entry);
-        if let Some(Computed::Ready(dir)) = Computed::of(parent) {
-            return self.lookup_ready(read, caller, dir, name).map(or_hidden);
+        if let Some(Computed::Ready(dir)) = Computed::of(at.dir) {
+            return self.lookup_ready(read, caller, dir, at.name).map(or_hidden);
         }
-        if Computed::of(parent).is_none()
-            && !self.is_at_root(caller, (parent, name))
-            && let Some(node) = read.lookup(parent, name)?
+        if Computed::of(at.dir).is_none()
+            && !self.is_at_root(caller, at)
+            && let Some(node) = read.lookup(at.dir, at.name)?
         {
             let seen_for = self.seen_for(&node.kind(), caller);
             self.note_looked(ticket, read, caller, &node)?;
             let attr = self.shown(read, caller, &node)?;
             return Ok(or_hidden(seen_for.map(|ttl| self.told(caller, attr, ttl))));
         }
-        if Computed::of(parent) == Some(Computed::HoldDir) {
+        if Computed::of(at.dir) == Some(Computed::HoldDir) {
             let viewer = self.viewer(caller);
-            let found = hold::find(read, (viewer.root, name), Some(&viewer.actor))?;
+            let found = hold::find(read, Dentry { dir: viewer.root, ..at }, Some(&viewer.actor))?;
             let entry = found.map(|found| self.computed_entry(read, &viewer, found));
             return entry.transpose().map(or_hidden);
         }
         let (config, pasts, root) = (self.engine.config(), &self.pasts, self.root(caller));
-        if let Some(found) = computed::lookup(read, &config, pasts, root, (parent, name))? {
+        if let Some(found) = computed::lookup(read, &config, pasts, root, at)? {
             return self.computed_entry(read, &self.viewer(caller), found).map(Found::Entry);
         }
-        let is_ordinary = self.is_ordinary_name(read, parent, name)?;
+        let is_ordinary = self.is_ordinary_name(read, at.dir, at.name)?;
         Ok(if is_ordinary { Found::Absent } else { Found::Hidden })
     }
 
     /// Whether a name at the root of the caller's mount is workfs's own. That comes before what is stored
     /// there: another mount in which it is no root takes a name as any other.
-    pub(super) fn is_at_root(&self, caller: &Caller, (dir, name): (Ino, &FileName)) -> bool {
-        name.is_computed() && dir == self.root(caller)
+    pub(super) fn is_at_root(&self, caller: &Caller, at: Dentry<&FileName>) -> bool {
+        at.name.is_computed() && at.dir == self.root(caller)
     }
 
     /// The attributes of a stored node, as the caller's mount shows them.

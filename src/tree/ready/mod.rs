@@ -21,7 +21,7 @@ use crate::engine::{
 };
 use crate::kind::Place;
 use crate::limits::LISTING_PAGE;
-use crate::names::FileName;
+use crate::names::{Dentry, FileName};
 use crate::numbers::{Ino, WorkspaceKey};
 use crate::refusal::{Door, Refusal, Rule};
 use crate::store::{Node, OrderKey, Read, Record, Standing, StoreError};
@@ -248,8 +248,8 @@ impl WorkTree {
     pub(super) fn rename_ready(
         &self,
         caller: &Caller,
-        (dir, name): (Ino, FileName),
-        (to, new_name): (Ino, FileName),
+        Dentry { dir, name }: Dentry,
+        Dentry { dir: to, name: new_name }: Dentry,
         mode: RenameMode,
         reply: Reply<()>,
     ) {
@@ -286,7 +286,9 @@ impl WorkTree {
                 let of = (node.ino, Some(record.key));
                 let is_written = self.busy.is_written(node.ino, Some(&record));
                 match record.standing {
-                    Standing::Live { dir, name, .. } if is_written => Some((of, (dir, name))),
+                    Standing::Live { dir, name, .. } if is_written => {
+                        Some((of, Dentry { dir, name }))
+                    }
                     _ => None,
                 }
             };

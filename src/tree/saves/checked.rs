@@ -9,7 +9,7 @@ use workfs_mount::{Caller, Entry, Errno, OpenFlags, Reply};
 use crate::config::Check;
 use crate::engine::{Base, RefuseChecked, SaveChecked, ScopeTicket, Written, read_plain};
 use crate::limits::{CACHE_TTL, RECORD_BYTES_MAX};
-use crate::names::FileName;
+use crate::names::{Dentry, FileName};
 use crate::numbers::Ino;
 use crate::refusal::{Door, Refusal, Rule};
 use crate::store::{Class, Node, NodeKind, NodeType, Read, StoreError};
@@ -73,11 +73,13 @@ impl WorkTree {
             let noted = read.file_name(node.ino)?.filter(|noted| !names.contains(noted));
             let first = match noted {
                 Some(noted) => Some(noted),
-                None => read.name_in(node.parent, node.ino)?.map(|name| (node.parent, name)),
+                None => {
+                    read.name_in(node.parent, node.ino)?.map(|name| Dentry::of(node.parent, name))
+                }
             };
             names.extend(first);
         }
-        for (dir, name) in names {
+        for Dentry { dir, name } in names {
             if let Some(check) = self.check_of(ticket, read, dir, &name)? {
                 return Ok(Some(check));
             }

@@ -296,7 +296,7 @@ impl WorkTree {
 /// The directory whose rules count for a plain file: that of its first name, if no other is noted.
 pub(in crate::tree) fn dir_that_counts(read: &dyn Read, node: &Node) -> Result<Ino, StoreError> {
     let noted = if node.nlink > 1 { read.file_name(node.ino)? } else { None };
-    Ok(noted.map_or(node.parent, |(dir, _)| dir))
+    Ok(noted.map_or(node.parent, |at| at.dir))
 }
 
 /// Hashes a file, from as many snapshots as it takes; nothing if it changed meanwhile, or the daemon ends.

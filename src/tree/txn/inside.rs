@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use workfs_mount::{Caching, Caller, DirEntry, Entry, Errno, Handle, OpenFlags, Opened, Reply};
 
-use crate::engine::{NewContent, Stop, TxnNode};
+use crate::engine::{NewContent, Stop, TxnName, TxnNode};
 use crate::numbers::Ino;
 use crate::refusal::Door;
 use crate::tree::computed::Computed;
@@ -103,7 +103,8 @@ impl TxnTree {
             Err(errno) => return Some(Err(errno)),
         };
         self.inside(caller, parent, Door::Name, |view, below, dir| {
-            let node = view.create(below, (dir, name.clone()), mode, content.clone())?;
+            let node =
+                view.create(below, TxnName { dir, name: name.clone() }, mode, content.clone())?;
             if !opens {
                 view.save(node);
             }

@@ -10,7 +10,7 @@ use workfs_mount::{
     XattrMode,
 };
 
-use crate::engine::{NewContent, RemoveWhat, TxnNode};
+use crate::engine::{NewContent, RemoveWhat, TxnName, TxnNode};
 use crate::numbers::Ino;
 use crate::refusal::{Door, Rule};
 use crate::tree::computed::Computed;
@@ -288,7 +288,7 @@ impl Tree for TxnTree {
         match name_of(name) {
             Ok(name) => {
                 self.change((caller, parent, Door::Name), reply, |view, below, dir| {
-                    view.remove(below, (dir, name.clone()), RemoveWhat::File)
+                    view.remove(below, TxnName { dir, name: name.clone() }, RemoveWhat::File)
                 });
             }
             Err(errno) => reply.send(Err(errno)),
@@ -303,7 +303,7 @@ impl Tree for TxnTree {
         match name_of(name) {
             Ok(name) if inside => {
                 self.change((caller, parent, Door::Name), reply, |view, below, dir| {
-                    view.remove(below, (dir, name.clone()), RemoveWhat::Directory)
+                    view.remove(below, TxnName { dir, name: name.clone() }, RemoveWhat::Directory)
                 });
             }
             Ok(name) => reply.send(self.throw_away(caller, &name)),
@@ -332,7 +332,9 @@ impl Tree for TxnTree {
             (None, None) if commits(new_parent, &to) => self.commit(caller, &from, reply),
             (Some((slot, _)), Some((other, new_dir))) if slot == other => {
                 self.change((caller, parent, Door::Rename), reply, |view, below, dir| {
-                    view.rename(below, (dir, from.clone()), (new_dir, to.clone()), mode)
+                    let from = TxnName { dir, name: from.clone() };
+                    let to = TxnName { dir: new_dir, name: to.clone() };
+                    view.rename(below, from, to, mode)
                 });
             }
             // Nothing is moved into a transaction, out of it or between two.

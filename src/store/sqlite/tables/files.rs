@@ -4,7 +4,7 @@ use rusqlite::{Row, params};
 
 use super::columns::{damaged, file_name, int, number, tree_path};
 use crate::ledger::Hash;
-use crate::names::{FileName, TreePath};
+use crate::names::{Dentry, FileName, TreePath};
 use crate::numbers::{G, HistoryKey, Ino, LeaseTime, UnixNanos};
 use crate::store::sqlite::Conn;
 use crate::store::{FileVersion, History, ReadFiles, Result, TxnFiles, Visit};
@@ -31,10 +31,10 @@ fn file_version(row: &Row<'_>) -> rusqlite::Result<FileVersion> {
 }
 
 impl ReadFiles for Conn {
-    fn file_name(&self, ino: Ino) -> Result<Option<(Ino, FileName)>> {
+    fn file_name(&self, ino: Ino) -> Result<Option<Dentry>> {
         let sql = "SELECT f.dir, f.name FROM file_names f JOIN entries e \
                    ON e.parent = f.dir AND e.name = f.name AND e.ino = f.ino WHERE f.ino = ?1";
-        self.one(sql, [int(ino.0)], |row| Ok((Ino(number(row, 0)?), file_name(row, 1)?)))
+        self.one(sql, [int(ino.0)], |row| Ok(Dentry::of(Ino(number(row, 0)?), file_name(row, 1)?)))
     }
 
     fn name_in(&self, dir: Ino, ino: Ino) -> Result<Option<FileName>> {

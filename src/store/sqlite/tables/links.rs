@@ -3,7 +3,7 @@
 use rusqlite::{Row, params};
 
 use super::columns::{file_name, int, number};
-use crate::names::FileName;
+use crate::names::{Dentry, FileName};
 use crate::numbers::Ino;
 use crate::store::sqlite::Conn;
 use crate::store::{ReadLinks, Result, TxnLinks, Visit};
@@ -13,20 +13,20 @@ fn further(row: &Row<'_>) -> rusqlite::Result<(Ino, Ino, FileName)> {
 }
 
 impl ReadLinks for Conn {
-    fn further_names(&self, ino: Ino) -> Result<Vec<(Ino, FileName)>> {
+    fn further_names(&self, ino: Ino) -> Result<Vec<Dentry>> {
         let mut all = Vec::new();
         let sql = "SELECT ino, dir, name FROM further_names WHERE ino = ?1";
         self.each(sql, [int(ino.0)], further, &mut |(_, dir, name)| {
-            all.push((dir, name));
+            all.push(Dentry { dir, name });
             true
         })?;
         Ok(all)
     }
 
-    fn further_name(&self, ino: Ino) -> Result<Option<(Ino, FileName)>> {
+    fn further_name(&self, ino: Ino) -> Result<Option<Dentry>> {
         let sql = "SELECT ino, dir, name FROM further_names WHERE ino = ?1 LIMIT 1";
         let found = self.one(sql, [int(ino.0)], further)?;
-        Ok(found.map(|(_, dir, name)| (dir, name)))
+        Ok(found.map(|(_, dir, name)| Dentry { dir, name }))
     }
 
     fn all_further_names(&self, visit: Visit<'_, (Ino, Ino, FileName)>) -> Result<()> {

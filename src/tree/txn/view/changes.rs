@@ -23,11 +23,11 @@ impl View {
     pub fn create(
         &mut self,
         below: &Below<'_>,
-        (dir, name): TxnName,
+        at: TxnName,
         mode: u32,
         content: NewContent,
     ) -> Result<TxnNode, Stop> {
-        self.require_not_outside(dir, &name)?;
+        self.require_not_outside(at.dir, &at.name)?;
         let (node_type, target) = match &content {
             NewContent::Directory => (NodeType::Directory, None),
             NewContent::File => (NodeType::File, None),
@@ -36,11 +36,11 @@ impl View {
                 return Err(unsupported("a transaction makes files, directories and links").into());
             }
         };
-        if self.find(below, dir, &name)?.is_some() {
-            return Err(taken(&name).into());
+        if self.find(below, at.dir, &at.name)?.is_some() {
+            return Err(taken(&at.name).into());
         }
-        self.require_bits(below, dir, CHANGE)?;
-        self.use_name(below, dir, &name)?;
+        self.require_bits(below, at.dir, CHANGE)?;
+        self.use_name(below, at.dir, &at.name)?;
         let node = TxnNode::Made(self.made);
         let size = target.as_ref().map_or(0, |target| target.len() as u64);
         let now = below.now.0;
@@ -62,7 +62,6 @@ impl View {
         // An empty file is saved, too: as one that a program makes and closes outside.
         let is_file = node_type == NodeType::File;
         self.require_room(1 + usize::from(is_file))?;
-        let at = (dir, name);
         self.note_place(below, node, at.clone())?;
         self.push(Step::Create { at: at.clone(), mode, content, made: self.made }, node)?;
         self.made += 1;
@@ -78,14 +77,9 @@ impl View {
     }
 
     /// Removes a name.
-    pub fn remove(
-        &mut self,
-        below: &Below<'_>,
-        (dir, name): TxnName,
-        what: RemoveWhat,
-    ) -> Result<(), Stop> {
-        let node = self.find(below, dir, &name)?.ok_or_else(|| absent(&name))?;
-        self.require_taking(below, dir, node)?;
+    pub fn remove(&mut self, below: &Below<'_>, at: TxnName, what: RemoveWhat) -> Result<(), Stop> {
+        let node = self.find(below, at.dir, &at.name)?.ok_or_else(|| absent(&at.name))?;
+        self.require_taking(below, at.dir, node)?;
         let is_dir = self.attr(below, node)?.node_type == NodeType::Directory;
         match what {
             RemoveWhat::File if is_dir => return Err(of_another_type(Rule::IsDirectory).into()),
@@ -95,8 +89,7 @@ impl View {
             RemoveWhat::Directory => self.require_empty(below, node)?,
             RemoveWhat::File => self.use_file(below, node)?,
         }
-        self.use_name(below, dir, &name)?;
-        let at = (dir, name);
+        self.use_name(below, at.dir, &at.name)?;
         self.require_room(1)?;
         self.lose_name(node);
         // Nobody is to see what a new file said that is gone again: a bad one is in nobody's way.
@@ -119,28 +112,28 @@ impl View {
         if mode == RenameMode::Exchange {
             return Err(unsupported("a transaction does not exchange names").into());
         }
-        self.require_not_outside(to.0, &to.1)?;
-        let target = self.find(below, to.0, &to.1)?;
-        let source = self.find(below, from.0, &from.1)?.ok_or_else(|| absent(&from.1))?;
+        self.require_not_outside(to.dir, &to.name)?;
+        let target = self.find(below, to.dir, &to.name)?;
+        let source = self.find(below, from.dir, &from.name)?.ok_or_else(|| absent(&from.name))?;
         if target == Some(source) && mode == RenameMode::Replace {
             return Ok(());
         }
-        self.require_taking(below, from.0, source)?;
-        self.require_bits(below, to.0, CHANGE)?;
+        self.require_taking(below, from.dir, source)?;
+        self.require_bits(below, to.dir, CHANGE)?;
         if let Some(target) = target {
-            self.require_taking(below, to.0, target)?;
+            self.require_taking(below, to.dir, target)?;
         }
-        self.recall(below, to.0)?;
-        if self.way_up(to.0).any(|dir| dir == source) {
-            return Err(engine::below_itself(&from.1).into());
+        self.recall(below, to.dir)?;
+        if self.way_up(to.dir).any(|dir| dir == source) {
+            return Err(engine::below_itself(&from.name).into());
         }
         if let Some(target) = target {
-            self.require_replaceable(below, source, target, (mode, &to.1))?;
+            self.require_replaceable(below, source, target, (mode, &to.name))?;
             self.use_file(below, target)?;
         }
         self.use_file(below, source)?;
-        self.use_name(below, from.0, &from.1)?;
-        self.use_name(below, to.0, &to.1)?;
+        self.use_name(below, from.dir, &from.name)?;
+        self.use_name(below, to.dir, &to.name)?;
         // A program may rename what it has not closed yet: what it wrote comes first.
         self.save(source);
         self.require_room(1)?;

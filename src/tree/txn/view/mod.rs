@@ -158,7 +158,7 @@ impl View {
             (None, TxnNode::Made(_)) => None,
         };
         if let Some(node) = found {
-            self.note_place(below, node, (dir, name.clone()))?;
+            self.note_place(below, node, TxnName { dir, name: name.clone() })?;
         }
         Ok(found)
     }
@@ -365,17 +365,18 @@ impl View {
     /// Whether something was done since the last step about a file under a name like its own: a copy of its
     /// record goes by what was saved before.
     fn is_followed(&self, node: TxnNode) -> bool {
-        let Some((_, own)) = self.places.get(&node) else { return true };
+        let Some(own) = self.places.get(&node) else { return true };
         let since = self.steps.iter().rev().take_while(|noted| noted.about != node);
         let names = since.filter_map(|noted| noted.path.split_last());
-        names.into_iter().any(|(_, name)| beginning(name) == beginning(own))
+        names.into_iter().any(|(_, name)| beginning(name) == beginning(&own.name))
     }
 
     /// Whether a step takes or moves a name that may be one of the same record as a file's: one like it, or
     /// any beside it, which may be its backup's, or a directory with such names.
     fn takes_name_of(&self, noted: &Noted, node: TxnNode) -> bool {
-        let Some((own_dir, own)) = self.places.get(&node) else { return true };
-        let may_be = |(dir, name): &TxnName| dir == own_dir || beginning(name) == beginning(own);
+        let Some(own) = self.places.get(&node) else { return true };
+        let may_be =
+            |at: &TxnName| at.dir == own.dir || beginning(&at.name) == beginning(&own.name);
         match &noted.step {
             Step::Remove { at, .. } => may_be(at),
             Step::Rename { from, to, .. } => {
@@ -425,7 +426,7 @@ impl View {
         *self.lost.entry(node).or_default() += 1;
     }
 
-    fn name(&mut self, (dir, name): TxnName, node: Option<TxnNode>) {
+    fn name(&mut self, TxnName { dir, name }: TxnName, node: Option<TxnNode>) {
         self.names.entry(dir).or_default().insert(name, node);
     }
 

@@ -23,7 +23,7 @@ impl View {
         if self.places.len() >= TXN_PLACES_MAX {
             self.forget_places();
         }
-        self.recall(below, at.0)?;
+        self.recall(below, at.dir)?;
         self.place(node, at);
         Ok(())
     }
@@ -31,7 +31,7 @@ impl View {
     /// The same where the directory's own place is known. Outside, a directory may have come to lie below one
     /// that lay in it: where that one lay is what is known for longer, and is forgotten.
     pub(super) fn place(&mut self, node: TxnNode, at: TxnName) {
-        let old = self.way_up(at.0).find(|dir| self.parent_of(*dir) == Some(node));
+        let old = self.way_up(at.dir).find(|dir| self.parent_of(*dir) == Some(node));
         if let Some(old) = old {
             self.places.remove(&old);
         }
@@ -57,7 +57,7 @@ impl View {
         {
             let above = below.read.node(ino)?.map(|node| TxnNode::Stored(node.parent));
             let (Some(above), Some(name)) = (above, below.read.dir_name(ino)?) else { break };
-            found.push((at, (above, name)));
+            found.push((at, TxnName { dir: above, name }));
             at = above;
         }
         for (node, at) in found.into_iter().rev() {
@@ -72,8 +72,7 @@ impl View {
     }
 
     fn parent_of(&self, node: TxnNode) -> Option<TxnNode> {
-        let (dir, _) = self.places.get(&node).filter(|_| node != self.root)?;
-        Some(*dir)
+        Some(self.places.get(&node).filter(|_| node != self.root)?.dir)
     }
 
     /// The directory that a directory lies in.
@@ -84,7 +83,7 @@ impl View {
     /// The path of a node in the tree, as far as the transaction knows it.
     pub(super) fn path_of(&self, node: TxnNode) -> TreePath {
         let (mut names, mut at) = (Vec::new(), node);
-        while let Some((dir, name)) = self.places.get(&at).filter(|_| at != self.root) {
+        while let Some(TxnName { dir, name }) = self.places.get(&at).filter(|_| at != self.root) {
             names.push(name.clone());
             at = *dir;
         }
