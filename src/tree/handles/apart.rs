@@ -31,7 +31,7 @@ impl WorkTree {
         }
         // Whoever writes it by now is known by the file that it has, and who was overtaken once opens what it
         // found, or hears of it.
-        let record = staged.lock().record;
+        let record = staged.lock().what.key();
         let only_if_sure = again || self.busy.is_any((ino, record)) || self.overtaken.is_found(ino);
         let is_to_be = if only_if_sure { Hub::is_mapped } else { Hub::may_be_mapped };
         record.filter(|_| is_to_be(&self.hub, ino))

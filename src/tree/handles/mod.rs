@@ -85,7 +85,7 @@ impl Open {
 
     /// Whether it is a plain file whose content is judged.
     pub fn is_checked(&self) -> bool {
-        matches!(self, Open::Staged(staged) if staged.lock().check.is_some())
+        matches!(self, Open::Staged(staged) if staged.lock().is_checked())
     }
 }
 

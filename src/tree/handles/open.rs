@@ -19,6 +19,7 @@ use crate::tree::ready::waits::Waited;
 use crate::tree::saves::judging::to_judge;
 use crate::tree::saves::plain_save::{Wrote, dir_that_counts};
 use crate::tree::saves::staged::Staged;
+use crate::tree::saves::what::{Known, RecordLike, What};
 use crate::tree::{Answer, WorkTree};
 
 use super::pins::Text;
@@ -81,7 +82,7 @@ impl WorkTree {
                 let cut = SetAttributes { size: Some(0), ..SetAttributes::none(held.ino()) };
                 self.open_after(caller, (held, open), cut, reply);
             }
-            Looked::Open(Open::Staged(staged)) if staged.lock().empties_draft => {
+            Looked::Open(Open::Staged(staged)) if staged.lock().is_emptied_draft() => {
                 let empty = EmptyDraft { ino: held.ino() };
                 self.open_after(caller, (held, Open::Staged(staged)), empty, reply);
             }
@@ -198,7 +199,7 @@ impl WorkTree {
                 } else {
                     None
                 };
-                Staged::new(home, Text::of(draft.content), Base::Unseen)
+                Staged::new(What::draft(home), Text::of(draft.content))
             }
             Class::Record => {
                 let Some(record) = read.record_at(ino)? else { return Ok(None) };
@@ -209,20 +210,19 @@ impl WorkTree {
                     }
                     _ => None,
                 };
-                let mut staged = self.staged(caller, &record, version, flags);
-                staged.home = home;
+                let staged = self.staged(caller, &record, version, (home, flags));
                 lapsed = Some(record).filter(Record::is_lapsed);
                 staged
             }
         };
-        if let Some(home) = staged.home.as_ref().filter(|_| flags.changes())
+        if let Some(home) = staged.what.home().filter(|_| flags.changes())
             && let Some(refusal) = self.forbidden(read, caller, ino, (home, lapsed.as_ref()))?
         {
             let about = About::Name(home.dir, home.name.clone());
             return Ok(Some(Looked::Refused(refusal, about)));
         }
-        if node.class == Class::Draft {
-            staged.home = to_judge(read, staged.home)?;
+        if let What::RecordLike(file @ RecordLike { record: None, .. }) = &mut staged.what {
+            file.home = to_judge(read, file.home.take())?;
         }
         staged.opened(flags);
         Ok(Some(Looked::Open(Open::Staged(Box::new(Mutex::new(staged))))))
@@ -273,7 +273,7 @@ impl WorkTree {
         caller: &Caller,
         record: &Record,
         version: VersionRow,
-        flags: OpenFlags,
+        (home, flags): (Option<Home>, OpenFlags),
     ) -> Staged {
         let (key, thread, this) = (record.key, caller.pid, Base::Seen(record.version));
         let may_cut = flags.write && !flags.append;
@@ -287,21 +287,17 @@ impl WorkTree {
             this
         };
         let text = Text::of_version(record.version_g, version.content);
-        let mut staged = Staged::new(None, text, base);
-        staged.unread = (may_cut && !flags.truncate).then_some((thread, record.version));
-        (staged.record, staged.was_there) = (Some(key), true);
-        staged.fence = Fence::of(record);
+        let unread = (may_cut && !flags.truncate).then_some((thread, record.version));
+        let known = Known { key, base, unread, fence: Fence::of(record) };
+        let mut staged = Staged::new(What::record(home, known), text);
+        staged.was_there = true;
         staged
     }
 
     /// A version of a record that a program reads.
     pub(super) fn pinned(&self, caller: &Caller, record: &Record, version: VersionRow) -> Open {
-        Open::Staged(Box::new(Mutex::new(self.staged(
-            caller,
-            record,
-            version,
-            OpenFlags::default(),
-        ))))
+        let staged = self.staged(caller, record, version, (None, OpenFlags::default()));
+        Open::Staged(Box::new(Mutex::new(staged)))
     }
 
     fn open_computed(
@@ -414,7 +410,7 @@ impl WorkTree {
             let config = self.engine.config();
             let home =
                 self.read(|read| to_judge(read, home(slot(read, &config, parent, name)?)))?;
-            let mut staged = Staged::new(home, Text::of([]), Base::Unseen);
+            let mut staged = Staged::new(What::draft(home), Text::of([]));
             staged.opened(OpenFlags { truncate: true, ..flags });
             Open::Staged(Box::new(Mutex::new(staged)))
         } else {

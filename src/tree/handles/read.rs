@@ -7,6 +7,7 @@ use crate::numbers::Ino;
 use crate::store::{Class, NodeType};
 use crate::tree::computed::events;
 use crate::tree::saves::staged::Staged;
+use crate::tree::saves::what::{RecordLike, What};
 use crate::tree::{Answer, WorkTree};
 
 use super::Open;
@@ -81,12 +82,12 @@ impl WorkTree {
 
     /// A handle reads what it was opened at, unless it has changed that already.
     fn note_read(&self, staged: &mut Staged) {
-        if let Some(record) = staged.record
-            && !staged.is_changed()
-            && let Some((thread, version)) = staged.unread.take()
+        if !staged.is_changed()
+            && let What::RecordLike(RecordLike { record: Some(record), .. }) = &mut staged.what
+            && let Some((thread, version)) = record.unread.take()
         {
-            staged.base = Base::Seen(version);
-            self.seen.note(record, thread, version);
+            record.base = Base::Seen(version);
+            self.seen.note(record.key, thread, version);
         }
     }
 }

@@ -41,7 +41,7 @@ impl WorkTree {
             | Open::Ready(_) => return,
         };
         let staged = staged.lock();
-        let (is_unsaved, emptied) = (staged.unsaved.is_any(), staged.emptied);
+        let (is_unsaved, emptied) = (staged.unsaved.is_any(), staged.what.emptied());
         let by = staged.put_off.or(staged.opened_by.filter(|_| by_kernel));
         if let (Some(by), Some(me)) = (by.filter(|_| is_unsaved), self.me()) {
             // Nobody hears the verdict but `why`. A new file is not seen before.

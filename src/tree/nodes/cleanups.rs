@@ -127,7 +127,7 @@ impl WorkTree {
         staged: &Staged,
         reply: Reply<T>,
     ) -> Reply<T> {
-        let kept = staged.record.map_or(Kept::File(ino), Kept::Record);
+        let kept = staged.what.key().map_or(Kept::File(ino), Kept::Record);
         let (true, Some(me)) = (staged.was_there, self.me()) else { return reply };
         let by = Writer { kept, thread: caller.pid, handle };
         Reply::new(move |answer| {
@@ -147,7 +147,7 @@ impl WorkTree {
         staged: &Staged,
         reply: Reply<()>,
     ) -> Reply<()> {
-        let home = staged.home.as_ref().filter(|_| staged.record.is_none()).cloned();
+        let home = staged.what.home().filter(|_| staged.is_draft()).cloned();
         let (Some(home), Some(me)) = (home, self.me()) else { return reply };
         let thread = caller.pid;
         Reply::new(move |answer: Result<(), Errno>| {

@@ -22,7 +22,7 @@ use crate::tree::start::Start;
 type Waiting = Box<dyn FnOnce(bool) + Send>;
 
 /// What is written by a handle.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(in crate::tree) struct Writer {
     /// The record that its file was when it was opened, or became by a save of its own: it may have another
     /// file by now.

@@ -7,7 +7,7 @@ use parking_lot::Mutex;
 use workfs_mount::{Caller, Entry, Errno, OpenFlags, Reply};
 
 use crate::config::Check;
-use crate::engine::{Base, RefuseChecked, SaveChecked, ScopeTicket, Written, read_plain};
+use crate::engine::{RefuseChecked, SaveChecked, ScopeTicket, Written, read_plain};
 use crate::limits::{CACHE_TTL, RECORD_BYTES_MAX};
 use crate::names::{Dentry, FileName};
 use crate::numbers::Ino;
@@ -19,8 +19,9 @@ use crate::tree::handles::open::Looked;
 use crate::tree::handles::pins::Text;
 
 use super::busy::Writer;
-use super::staged::{Asked, Emptied, Staged};
+use super::staged::Staged;
 use super::unborn::Sees;
+use super::what::{Asked, Checked, Emptied, What};
 
 impl WorkTree {
     /// Whether `caller` must not see a file yet: a new one that was not judged is its makers' alone.
@@ -108,14 +109,13 @@ impl WorkTree {
         let Some(check) = self.check_of_any(ticket, read, node)? else { return Ok(None) };
         let pinned =
             if flags.truncate { Vec::new() } else { read_plain(read, node, 0, RECORD_BYTES_MAX)? };
-        let mut staged = Staged::new(None, Text::of(pinned), Base::Unseen);
-        staged.check = Some(Asked::By(check));
-        staged.may_lose_name = self.unborn.has(node.ino);
-        staged.was_there = !staged.may_lose_name;
+        let is_emptied = flags.truncate && node.size > 0;
+        let emptied = is_emptied.then_some(Emptied { by: *caller, mtime: node.mtime });
+        let may_lose_name = self.unborn.has(node.ino);
+        let file = Checked { may_lose_name, emptied, ..Checked::new(Asked::By(check)) };
+        let mut staged = Staged::new(What::Checked(file), Text::of(pinned));
+        staged.was_there = !may_lose_name;
         staged.opened(flags);
-        if flags.truncate && node.size > 0 {
-            staged.emptied = Some(Emptied { by: *caller, mtime: node.mtime });
-        }
         Ok(Some(Open::Staged(Box::new(Mutex::new(staged)))))
     }
 
@@ -155,8 +155,7 @@ impl WorkTree {
         if let Looked::Refused(..) = looked {
             return looked;
         }
-        let mut staged = Staged::new(None, text, Base::Unseen);
-        staged.unnamed();
+        let mut staged = Staged::new(What::Checked(Checked::new(Asked::Nothing)), text);
         staged.opened(flags);
         Looked::Open(Open::Staged(Box::new(Mutex::new(staged))))
     }
@@ -173,9 +172,8 @@ impl WorkTree {
         }
         let ticket = self.hub.scopes.ticket();
         let check = self.read(|read| self.check_of(ticket, read, parent, name)).ok()??;
-        let mut staged = Staged::new(None, Text::of([]), Base::Unseen);
-        staged.check = Some(Asked::By(check));
-        staged.is_new = true;
+        let file = Checked { is_new: true, ..Checked::new(Asked::By(check)) };
+        let mut staged = Staged::new(What::Checked(file), Text::of([]));
         // It is empty as it is, and others may append to it before this handle does.
         staged.opened(OpenFlags { truncate: false, ..flags });
         Some(Open::Staged(Box::new(Mutex::new(staged))))
@@ -211,7 +209,7 @@ impl WorkTree {
     pub(super) fn is_forgiven(&self, ino: Ino, staged: &mut Staged, refusal: &Refusal) -> bool {
         // Of what is too large, or too much, nothing was written.
         let is_nothing = matches!(refusal.rule, Rule::TooLarge | Rule::TooManyHandles);
-        if staged.check.is_none() || is_nothing {
+        if !staged.is_checked() || is_nothing {
             return false;
         }
         let now = self.read(|read| match read.node(ino)? {
@@ -219,10 +217,11 @@ impl WorkTree {
             Some(node) => read_plain(read, &node, 0, RECORD_BYTES_MAX + 1).map(Some),
             None => Ok(None),
         });
-        match now {
-            Ok(Some(content)) => staged.rebase(content),
-            Ok(None) if !staged.may_lose_name => {
-                staged.unnamed();
+        match (now, &mut staged.what) {
+            (Ok(Some(content)), _) => staged.rebase(content),
+            (Ok(None), What::Checked(file)) if !file.may_lose_name => {
+                // It was unlinked: whatever is written to it is taken.
+                file.asked = Asked::Nothing;
                 true
             }
             _ => false,
@@ -231,13 +230,15 @@ impl WorkTree {
 
     /// `close` and `fsync` of a checked file that was written.
     pub(super) fn checked_save(&self, ino: Ino, staged: &mut Staged) -> SaveChecked {
+        let written = staged.take_checked();
+        let file = staged.what.checked();
         SaveChecked {
             ino,
-            written: staged.take_checked(),
+            written,
             // Another may have saved it meanwhile.
-            is_new: staged.is_new && self.unborn.has(ino),
+            is_new: file.is_some_and(|file| file.is_new) && self.unborn.has(ino),
             keeps_time: self.timed.lock().remove(&ino),
-            may_lack_name: !staged.may_lose_name,
+            may_lack_name: !file.is_some_and(|file| file.may_lose_name),
             only_at: None,
         }
     }
@@ -250,7 +251,7 @@ impl WorkTree {
         let is_own_unsaved = |opener: u32, open: &Open| {
             let Open::Staged(staged) = open else { return false };
             let staged = staged.lock();
-            let is_unsaved = staged.check.is_some() && staged.unsaved.is_any();
+            let is_unsaved = staged.is_checked() && staged.unsaved.is_any();
             is_unsaved && process.is_some() && process_of(opener) == process
         };
         let open = self.handles.of_file(caller.mount, ino);

@@ -9,16 +9,17 @@ use crate::refusal::Refusal;
 impl Staged {
     /// What it counts as while it has written what is not judged.
     pub fn writer(&self) -> Writer {
-        let saw = match self.base {
+        let Some(known) = self.what.known() else { return Writer::default() };
+        let saw = match known.base {
             Base::Seen(version) | Base::Heard(version) => Some(version),
             Base::Unseen | Base::Current => None,
         };
-        Writer { record: self.record, under: self.fence.clone(), saw }
+        Writer { record: Some(known.key), under: known.fence.clone(), saw }
     }
 
     /// What keeps its text, which is refused.
     pub fn refused_text(&self, ino: Ino, refusal: Refusal) -> SaveDraft {
-        let lay = self.home.as_ref().map(Home::file_path);
-        SaveDraft { ino, record: self.record, bytes: self.whole(), refusal, lay }
+        let lay = self.what.home().map(Home::file_path);
+        SaveDraft { ino, record: self.what.key(), bytes: self.whole(), refusal, lay }
     }
 }

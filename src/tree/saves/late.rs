@@ -12,6 +12,7 @@ use workfs_mount::{Caller, Errno, Handle, Reply, WriteAt};
 
 use super::staged::Staged;
 use super::unmade::Unmade;
+use super::what::{Known, What};
 use crate::engine::{AskRoom, Late, RefuseLate, RefuseText};
 use crate::names::TreePath;
 use crate::numbers::Ino;
@@ -56,7 +57,8 @@ impl WorkTree {
                         me.poison(by.0, staged, refusal);
                     } else {
                         own.unmade = Some(Unmade::new(at, &data, refusal.clone()));
-                        (own.emptied, own.failed) = (None, Some(refusal));
+                        own.what.forget_emptied();
+                        own.failed = Some(refusal);
                     }
                     reply.send(Err(errno));
                 }
@@ -83,7 +85,8 @@ impl WorkTree {
             Lateness::Perhaps => {
                 let (bytes, status) = {
                     let staged = staged.lock();
-                    (staged.whole(), staged.status.clone())
+                    let file = staged.what.record_like();
+                    (staged.whole(), file.and_then(|file| file.status.clone()))
                 };
                 let command = RefuseLate { ino, sight: self.sight(caller), bytes, status };
                 let open = Arc::clone(open);
@@ -128,20 +131,20 @@ impl WorkTree {
     /// Looks at the first write since the handle was judged, at the next while that decides nothing, and
     /// at each that says another status.
     fn lateness(&self, caller: &Caller, ino: Ino, staged: &Mutex<Staged>) -> Lateness {
-        let (home, record, base, fence, status) = {
+        let (home, writes, status) = {
             let mut staged = staged.lock();
             if std::mem::replace(&mut staged.was_asked, true) {
                 return Lateness::InTime;
             }
-            let Some(home) = staged.home.clone() else { return Lateness::InTime };
-            let status = staged.status.clone();
-            (home, staged.record, staged.base, staged.fence.clone(), status)
+            let What::RecordLike(file) = &staged.what else { return Lateness::InTime };
+            let Some(home) = file.home.clone() else { return Lateness::InTime };
+            (home, file.record.clone(), file.status.clone())
         };
         let known = self.glance(|read| {
-            let Some(key) = record else {
+            let Some(written) = &writes else {
                 return read.record_named(home.governed.workspace, &home.id);
             };
-            let Some(known) = read.record(key)? else { return Ok(None) };
+            let Some(known) = read.record(written.key)? else { return Ok(None) };
             // Its file may be a plain one by now: then it is not this record that is written.
             let is_another =
                 known.ino() != Some(ino) && read.node(ino)?.is_some_and(|file| file.nlink > 0);
@@ -151,7 +154,7 @@ impl WorkTree {
         let writer = self.context(caller, Door::Handle);
         let (kind, said) = (home.kind(), status.as_deref());
         let policy = home.governed.binding.policy;
-        if record.is_none() {
+        let Some(Known { base, fence, .. }) = writes else {
             let lives_elsewhere = match known.map(|known| known.standing) {
                 Some(Standing::Live { ino: lies, .. }) => lies != ino,
                 Some(Standing::Parked { .. }) => true,
@@ -160,7 +163,7 @@ impl WorkTree {
             let judged = kind.judge_new_status_so_far(home.state, None, said, writer.role);
             let is_wrong = judged.is_err_and(|fault| !policy.takes(fault.rule));
             return if lives_elsewhere || is_wrong { Lateness::Perhaps } else { Lateness::InTime };
-        }
+        };
         let Some(known) = known else { return Lateness::InTime };
         // That the record is gone weighs more, and `close` tells it.
         if known.ino().is_none() {

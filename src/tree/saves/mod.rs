@@ -15,4 +15,5 @@ pub(super) mod staged;
 pub(super) mod unborn;
 mod unmade;
 pub(super) mod unsaved;
+pub(super) mod what;
 mod write;

@@ -13,37 +13,20 @@ use workfs_mount::{Caller, OpenFlags, WriteAt};
 use super::judging::Judging;
 use super::unmade::Unmade;
 use super::unsaved::Unsaved;
-use crate::config::Check;
-use crate::engine::{Base, Fence, Home, Written, runs_the_store};
+use super::what::{Asked, Checked, What};
+use crate::engine::{Base, Written, runs_the_store};
 use crate::kind::Fault;
 use crate::limits::{JUDGED_BYTES_FREE, JUDGED_TIMES, RECORD_BYTES_MAX};
-use crate::numbers::{RecordKey, UnixNanos, Version};
 use crate::record::prefix;
 use crate::refusal::{Refusal, Rule};
 use crate::tree::handles::pins::{Charge, Text};
 
-/// An open record or draft.
+/// An open record, draft or checked file.
 pub(in crate::tree) struct Staged {
-    /// Where it lies, for rules that are asked while it is written.
-    pub home: Option<Home>,
-    /// What is asked of a plain file that is judged.
-    pub check: Option<Asked>,
+    /// What it is.
+    pub what: What,
     /// It was a record, or a checked file that had been taken, when this handle was opened.
     pub was_there: bool,
-    /// It is a plain file that this handle made, and nothing of it was taken yet.
-    pub is_new: bool,
-    /// It is a checked file that a refusal may take the name from: it was not taken yet when this handle
-    /// was opened by another than its first maker, or something that its maker wrote was refused.
-    pub may_lose_name: bool,
-    /// The record, if it is one.
-    pub record: Option<RecordKey>,
-    /// What the writer saw.
-    pub base: Base,
-    /// The version that its first read shows, and the thread that opened it: until then it counts as
-    /// not seen.
-    pub unread: Option<(u32, Version)>,
-    /// The claim that it was opened under.
-    pub fence: Option<Fence>,
     /// The content at `open`, or when a lock was had by it before anything else.
     pub pinned: Text,
     /// Whether anybody has read by it.
@@ -61,16 +44,10 @@ pub(in crate::tree) struct Staged {
     /// Who closed an inherited descriptor after writing, while whoever opened the file has it open still: the
     /// save is put off.
     pub put_off: Option<Caller>,
-    /// It is a checked file, opening it emptied it, and nothing was written since.
-    pub emptied: Option<Emptied>,
-    /// Opening it emptied a draft that said something.
-    pub empties_draft: bool,
     /// A judgement is under way.
     pub judging: Option<Judging>,
     /// All writes so far went to the end of what was there: the text grows as it will be read.
     sequential: bool,
-    /// The status that the text said when it was last judged so far.
-    pub status: Option<String>,
     /// Whether it was asked, since the last judgement and since it says this status, if what it writes
     /// comes too late or can be here.
     pub was_asked: bool,
@@ -78,11 +55,6 @@ pub(in crate::tree) struct Staged {
     judged_bytes: usize,
     /// Every write goes to the end.
     append: bool,
-    /// Where in its text begins what this handle appended and nobody has taken yet; `None` if the whole
-    /// text is to be saved. Others may have saved something else before it meanwhile.
-    appended_from: Option<usize>,
-    /// Up to where its text is being judged, if it was only appended to since.
-    taken_to: Option<usize>,
     /// What the kernel has of what this handle reads.
     pub pages: Pages,
     /// Why no write to this handle is taken any more.
@@ -105,25 +77,6 @@ pub(in crate::tree) enum Pages {
     Some,
 }
 
-/// What is asked of the content of a plain file that is saved as a whole.
-#[derive(Clone, Debug)]
-pub(in crate::tree) enum Asked {
-    /// What the check of its name asks.
-    By(Check),
-    /// Nothing: it has no name any more.
-    Nothing,
-}
-
-/// Who emptied a checked file by opening it, and what it was then. Counts at the end only: shells
-/// close a copy of the descriptor before anything is written.
-#[derive(Clone, Copy, Debug)]
-pub(in crate::tree) struct Emptied {
-    /// Who opened it.
-    pub by: Caller,
-    /// Its time: what is saved meanwhile is not emptied.
-    pub mtime: UnixNanos,
-}
-
 impl Staged {
     /// In whose name a thread writes and saves by this: in that of who opened it, unless that is who runs the store.
     /// Whoever has the descriptor by now may have more rights than who handed it over: a set-user-id program closes
@@ -135,17 +88,10 @@ impl Staged {
         }
     }
 
-    pub fn new(home: Option<Home>, pinned: Text, base: Base) -> Self {
+    pub fn new(what: What, pinned: Text) -> Self {
         Staged {
-            home,
-            check: None,
+            what,
             was_there: false,
-            is_new: false,
-            may_lose_name: false,
-            record: None,
-            base,
-            unread: None,
-            fence: None,
             pinned,
             was_read: false,
             buffer: None,
@@ -154,16 +100,11 @@ impl Staged {
             unsaved: Unsaved::default(),
             opened_by: None,
             put_off: None,
-            emptied: None,
-            empties_draft: false,
             judging: None,
             sequential: true,
-            status: None,
             was_asked: false,
             judged_bytes: 0,
             append: false,
-            appended_from: None,
-            taken_to: None,
             pages: Pages::None,
             poison: None,
             failed: None,
@@ -173,18 +114,34 @@ impl Staged {
 
     /// Whether it is neither a record nor a plain file that is checked.
     pub fn is_draft(&self) -> bool {
-        self.record.is_none() && self.check.is_none()
+        self.what.record_like().is_some_and(|file| file.record.is_none())
+    }
+
+    /// Whether it is a draft that said something, and opening it emptied it.
+    pub fn is_emptied_draft(&self) -> bool {
+        self.what.record_like().is_some_and(|file| file.is_emptied_draft)
+    }
+
+    /// Whether it is a plain file that is checked.
+    pub fn is_checked(&self) -> bool {
+        self.what.checked().is_some()
     }
 
     /// Sets how the handle was opened.
     pub fn opened(&mut self, flags: OpenFlags) {
         (self.append, self.writes) = (flags.append, flags.write);
+        match &mut self.what {
+            What::RecordLike(file) if flags.truncate => {
+                file.is_emptied_draft = file.record.is_none() && !self.pinned.is_empty();
+            }
+            What::Checked(file) if flags.append && !flags.truncate => {
+                file.appended_from = Some(self.pinned.len());
+            }
+            _ => {}
+        }
         if flags.truncate {
-            self.empties_draft = self.is_draft() && !self.pinned.is_empty();
             self.pinned = Text::of([]);
             self.buffer = Some(Vec::new());
-        } else if flags.append {
-            self.appended_from = Some(self.pinned.len());
         }
     }
 
@@ -219,25 +176,29 @@ impl Staged {
     }
 
     /// Takes what is to be judged.
-    pub fn take(&mut self) -> (Arc<[u8]>, Base) {
+    pub fn take(&mut self) -> Arc<[u8]> {
         self.begin_judging();
-        (self.whole(), self.base)
+        self.whole()
     }
 
     fn begin_judging(&mut self) {
         self.unsaved.clear();
         self.put_off = None;
-        self.emptied = None;
+        self.what.forget_emptied();
         self.was_asked = false;
         self.judged_bytes = 0;
         self.judging = Some(Judging::default());
-        self.taken_to = Some(self.text().len());
     }
 
     /// Takes what is to be judged of a checked file: what this handle appended, if that is all it did.
     pub fn take_checked(&mut self) -> Written {
         self.begin_judging();
-        match self.appended_from {
+        let length = self.text().len();
+        let appended_from = self.what.checked_mut().and_then(|file| {
+            file.taken_to = Some(length);
+            file.appended_from
+        });
+        match appended_from {
             Some(from) => Written::Appended(self.text().get(from..).unwrap_or_default().into()),
             None => Written::Whole(self.whole()),
         }
@@ -246,25 +207,26 @@ impl Staged {
     /// Whether this is what its writer saw, of which a judgement of its own may make another meanwhile:
     /// then it is asked again at the next write.
     pub fn is_based_on(&mut self, base: Base) -> bool {
-        let is = self.judging.is_none() && self.base == base;
+        let is =
+            self.judging.is_none() && self.what.known().is_some_and(|known| known.base == base);
         self.was_asked &= is;
         is
     }
 
     /// What was to be judged was taken.
     pub fn saved(&mut self) {
-        self.is_new = false;
-        if let Some(to) = self.taken_to.take().filter(|_| self.append) {
-            self.appended_from = Some(to);
+        let What::Checked(file) = &mut self.what else { return };
+        file.is_new = false;
+        if let Some(to) = file.taken_to.take().filter(|_| self.append) {
+            file.appended_from = Some(to);
         }
     }
 
     /// Puts what this handle appended after another content, and judges that as far as it is written.
     /// Says whether it takes writes again.
     pub fn rebase(&mut self, content: Vec<u8>) -> bool {
-        let Some(from) = self.appended_from.filter(|_| self.judging.is_none()) else {
-            return false;
-        };
+        let appended_from = self.what.checked().and_then(|file| file.appended_from);
+        let Some(from) = appended_from.filter(|_| self.judging.is_none()) else { return false };
         let appended = self.text().get(from..).unwrap_or_default();
         let whole = [&content, appended].concat();
         if whole.len() > RECORD_BYTES_MAX {
@@ -273,7 +235,9 @@ impl Staged {
         if self.charge_for(whole.len()).is_err() {
             return false;
         }
-        self.appended_from = Some(content.len());
+        if let What::Checked(file) = &mut self.what {
+            file.appended_from = Some(content.len());
+        }
         self.buffer = Some(whole);
         self.judge_so_far().is_ok()
     }
@@ -309,10 +273,13 @@ impl Staged {
         self.sequential &= at == end;
         if at < end {
             // It does not only append, whatever it was opened for.
-            (self.append, self.appended_from) = (false, None);
+            self.append = false;
+            if let What::Checked(file) = &mut self.what {
+                file.appended_from = None;
+            }
         }
         self.unsaved.note_write(files);
-        self.emptied = None;
+        self.what.forget_emptied();
         self.failed = None;
         let buffer = self.buffer();
         if buffer.len() < stop {
@@ -337,17 +304,14 @@ impl Staged {
     }
 
     fn at_most(&self) -> &'static str {
-        if self.check.is_some() { "a checked file has at most" } else { "a record has at most" }
+        if self.is_checked() { "a checked file has at most" } else { "a record has at most" }
     }
 
     /// What was written was refused. A new file loses its name by that.
     pub fn refused(&mut self) {
-        self.may_lose_name |= self.is_new;
-    }
-
-    /// The file was unlinked: whatever is written to it is taken.
-    pub fn unnamed(&mut self) {
-        self.check = Some(Asked::Nothing);
+        if let What::Checked(file) = &mut self.what {
+            file.may_lose_name |= file.is_new;
+        }
     }
 
     /// Takes writes again: what was last refused would be taken by now.
@@ -381,12 +345,14 @@ impl Staged {
 
     /// Judges the text as far as it is written.
     fn judge_so_far(&mut self) -> Result<(), Refusal> {
-        match &self.check {
-            Some(Asked::By(check)) => return check.judge_so_far(self.text()),
-            Some(Asked::Nothing) => return Ok(()),
-            None => {}
-        }
-        let Some(home) = self.home.as_ref() else { return Ok(()) };
+        let file = match &self.what {
+            What::Checked(Checked { asked: Asked::By(check), .. }) => {
+                return check.judge_so_far(self.text());
+            }
+            What::Checked(Checked { asked: Asked::Nothing, .. }) => return Ok(()),
+            What::RecordLike(file) => file,
+        };
+        let Some(home) = file.home.as_ref() else { return Ok(()) };
         let binding = &home.governed.binding;
         let takes = |refusal: &Refusal| binding.policy.takes(refusal.rule);
         let found = match prefix(self.text()).map_err(Refusal::from) {
@@ -400,10 +366,13 @@ impl Staged {
             _ => {}
         }
         let status = binding.kind.status_so_far(&found.said);
-        if status != self.status.as_deref() {
+        if status != file.status.as_deref() {
+            let status = status.map(str::to_owned);
             // A shell writes line by line: this one says it, and the first did not.
             self.was_asked = false;
-            self.status = status.map(str::to_owned);
+            if let What::RecordLike(file) = &mut self.what {
+                file.status = status;
+            }
         }
         Ok(())
     }
@@ -431,14 +400,17 @@ impl Staged {
                 0 => self.buffer = Some(Vec::new()),
                 _ => self.buffer().resize(size, 0),
             }
-            if size > 0 || self.check.is_some() {
+            if size > 0 || self.is_checked() {
                 self.unsaved.note_change();
             }
-            self.emptied = None;
             self.sequential = size == 0;
-            (self.appended_from, self.taken_to) = (None, None);
             (self.failed, self.poison, self.unmade) = (None, None, None);
-            self.status = None;
+            match &mut self.what {
+                What::RecordLike(file) => file.status = None,
+                What::Checked(file) => {
+                    (file.emptied, file.appended_from, file.taken_to) = (None, None, None);
+                }
+            }
         }
         Ok(())
     }
@@ -450,7 +422,7 @@ mod tests {
 
     /// Which of so many writes of so many bytes are judged, and how many bytes are read for it.
     fn judged(writes: usize, bytes: usize) -> (Vec<bool>, usize) {
-        let mut staged = Staged::new(None, Text::of([]), Base::Unseen);
+        let mut staged = Staged::new(What::draft(None), Text::of([]));
         staged.opened(OpenFlags { write: true, truncate: true, ..OpenFlags::default() });
         let data = vec![b'x'; bytes];
         let each = (0..writes).map(|nth| {
@@ -482,7 +454,7 @@ mod tests {
 
     #[test]
     fn a_judgement_of_the_whole_begins_anew() {
-        let mut staged = Staged::new(None, Text::of([]), Base::Unseen);
+        let mut staged = Staged::new(What::draft(None), Text::of([]));
         staged.judged_bytes = usize::MAX;
         drop(staged.take());
         assert!(staged.is_worth_judging());

@@ -20,6 +20,7 @@ use crate::tree::{Touch, WorkTree};
 use super::busy::Writer;
 use super::judging::{Ending, Judging};
 use super::staged::Staged;
+use super::what::{Known, RecordLike, What};
 
 impl WorkTree {
     pub(in crate::tree) fn write_file(
@@ -79,9 +80,9 @@ impl WorkTree {
             let ended = self.note_dirty(ino, &staged, was_dirty);
             self.handles.note_text(caller, (ino, handle), &staged);
             let refuse = written.err().map(|refusal| {
-                let kept =
-                    (!known).then(|| (staged.refused_text(ino, refusal.clone()), staged.is_new));
-                (refusal, kept, staged.check.is_some())
+                let is_new = staged.what.checked().is_some_and(|file| file.is_new);
+                let kept = (!known).then(|| (staged.refused_text(ino, refusal.clone()), is_new));
+                (refusal, kept, staged.is_checked())
             });
             (refuse, ended)
         };
@@ -169,7 +170,7 @@ impl WorkTree {
             return reply.send(Err(failed.rule.errno(Door::Handle)));
         }
         let wrote = staged.unsaved.is_ended_by(caller.files);
-        if sync && !is_unsaved && staged.emptied.is_some() {
+        if sync && !is_unsaved && staged.what.emptied().is_some() {
             self.busy.begin(ino, staged.writer());
         } else if sync && !is_unsaved {
             drop(staged);
@@ -200,17 +201,18 @@ impl WorkTree {
         reply: Reply<()>,
     ) {
         let open = Arc::clone(open);
-        if staged.check.is_some() {
+        let What::RecordLike(RecordLike { home, record: known, .. }) = &staged.what else {
             let command = self.checked_save(ino, &mut staged);
             drop(staged);
             return self.save(caller, (ino, open), command, reply);
-        }
-        let (whole, base) = staged.take();
-        // A draft may be a record on its way from another directory: what was seen of that?
-        let record = staged.record;
-        let sight = if record.is_some() { Sight::Known(base) } else { self.sight(caller) };
-        let home = staged.home.clone();
-        let fence = staged.fence.clone();
+        };
+        let (home, record) = (home.clone(), staged.what.key());
+        let (sight, fence) = match known {
+            Some(known) => (Sight::Known(known.base), known.fence.clone()),
+            // A draft may be a record on its way from another directory: what was seen of that?
+            None => (self.sight(caller), None),
+        };
+        let whole = staged.take();
         drop(staged);
         let keeps_time = self.timed.lock().remove(&ino);
         let text = Text::new(whole);
@@ -295,10 +297,9 @@ impl WorkTree {
             Ok(made) => {
                 staged.saved();
                 if let Some(made) = made {
-                    staged.base = Base::Seen(made.version);
-                    staged.unread = None;
-                    staged.record = Some(made.record);
-                    staged.fence.clone_from(&made.fence);
+                    if let What::RecordLike(file) = &mut staged.what {
+                        file.record = Some(Known::by(&made));
+                    }
                     self.note_made(caller, made);
                 }
                 Ok(())
