@@ -21,17 +21,17 @@ fn flock(number: u64, kind: Kind) -> Lock {
     Lock { family: Family::Flock, ..lock(number, kind) }
 }
 
-fn ask(locks: &Arc<Locks>, ino: u64, lock: Lock, unlock: bool, wait: bool) -> Answers {
+fn ask(locks: &Arc<Locks>, ino: u64, lock: Lock, ask: Ask) -> Answers {
     let (send, answers) = unbounded();
     let reply = Reply::new(move |result| send.send(result).unwrap());
     // The test's own process: no signal is there for it.
     let thread = std::process::id();
-    locks.set(Wanted { ino: Ino(ino), lock, unlock, wait, thread }, reply);
+    locks.set(Wanted { ino: Ino(ino), lock, ask, thread }, reply);
     answers
 }
 
 fn take(locks: &Arc<Locks>, ino: u64, lock: Lock) -> Result<(), Errno> {
-    ask(locks, ino, lock, false, false).try_recv().unwrap()
+    ask(locks, ino, lock, Ask::Try).try_recv().unwrap()
 }
 
 #[test]
@@ -39,13 +39,13 @@ fn who_waits_is_answered_when_the_lock_is_let_go() {
     let locks = Arc::new(Locks::default());
     take(&locks, 1, lock(1, Kind::Exclusive)).unwrap();
     assert_eq!(take(&locks, 1, lock(2, Kind::Exclusive)), Err(Errno::EAGAIN));
-    assert_eq!(locks.test(Ino(1), &lock(2, Kind::Shared), false).unwrap().owner.number, 1);
+    assert_eq!(locks.conflict(Ino(1), &lock(2, Kind::Shared)).unwrap().owner.number, 1);
     let (two, three) = (
-        ask(&locks, 1, lock(2, Kind::Shared), false, true),
-        ask(&locks, 1, lock(3, Kind::Shared), false, true),
+        ask(&locks, 1, lock(2, Kind::Shared), Ask::Wait),
+        ask(&locks, 1, lock(3, Kind::Shared), Ask::Wait),
     );
     assert_eq!(two.try_recv(), Err(TryRecvError::Empty));
-    ask(&locks, 1, lock(1, Kind::Exclusive), true, false).try_recv().unwrap().unwrap();
+    ask(&locks, 1, lock(1, Kind::Exclusive), Ask::Unlock).try_recv().unwrap().unwrap();
     assert_eq!((two.try_recv(), three.try_recv()), (Ok(Ok(())), Ok(Ok(()))));
     assert_eq!(take(&locks, 1, lock(1, Kind::Exclusive)), Err(Errno::EAGAIN));
     locks.closed(Ino(1), lock(2, Kind::Shared).owner, Handle(2));
@@ -63,7 +63,7 @@ fn no_user_has_all_locks_nor_all_places_to_wait() {
     assert_eq!(held, LOCKS_MAX as u64 / 4);
     assert_eq!(take(&locks, held + 1, of(1, own)), Err(Errno::ENOLCK));
     [other, 0].iter().for_each(|user| take(&locks, held + 1, of(7, *user)).unwrap());
-    let wait = |user, number| ask(&locks, 1, of(number, user), false, true);
+    let wait = |user, number| ask(&locks, 1, of(number, user), Ask::Wait);
     let waits: Vec<_> = (0..WAITERS_MAX as u64 / 4).map(|nth| wait(own, held + nth)).collect();
     assert!(waits.iter().all(|waits| waits.try_recv() == Err(TryRecvError::Empty)));
     assert_eq!(wait(own, 0).try_recv(), Ok(Err(Errno::ENOLCK)));
@@ -76,10 +76,10 @@ fn no_user_has_all_locks_nor_all_places_to_wait() {
 fn a_lock_goes_with_its_holder_and_its_mount() {
     let locks = Arc::new(Locks::default());
     take(&locks, 1, flock(1, Kind::Exclusive)).unwrap();
-    let waits = ask(&locks, 1, flock(2, Kind::Exclusive), false, true);
+    let waits = ask(&locks, 1, flock(2, Kind::Exclusive), Ask::Wait);
     locks.closed(Ino(1), flock(1, Kind::Shared).owner, Handle(1));
     assert_eq!(waits.try_recv(), Err(TryRecvError::Empty), "a close is none of flock's business");
-    let also = ask(&locks, 1, flock(3, Kind::Exclusive), false, true);
+    let also = ask(&locks, 1, flock(3, Kind::Exclusive), Ask::Wait);
     // One and three came through mount 1.
     locks.unmounted(MountId(1));
     assert_eq!(also.try_recv(), Ok(Err(Errno::EIO)));
@@ -97,7 +97,7 @@ fn a_flock_of_the_other_kind_gives_up_the_first() {
     assert_eq!(take(&locks, 1, flock(1, Kind::Exclusive)), Err(Errno::EAGAIN));
     // What one held is lost, so that two can go on.
     take(&locks, 1, flock(2, Kind::Exclusive)).unwrap();
-    let one = ask(&locks, 1, flock(1, Kind::Exclusive), false, true);
+    let one = ask(&locks, 1, flock(1, Kind::Exclusive), Ask::Wait);
     take(&locks, 1, flock(2, Kind::Shared)).unwrap();
     assert_eq!(one.try_recv(), Err(TryRecvError::Empty));
     locks.released(Ino(1), Handle(2));
@@ -110,10 +110,10 @@ fn what_is_granted_may_let_go_of_what_another_waits_for() {
     let range = |number, kind, start, end| Lock { start, end, ..lock(number, kind) };
     take(&locks, 1, range(1, Kind::Exclusive, 0, 9)).unwrap();
     take(&locks, 1, range(2, Kind::Exclusive, 10, 19)).unwrap();
-    let three = ask(&locks, 1, range(3, Kind::Shared, 0, 9), false, true);
+    let three = ask(&locks, 1, range(3, Kind::Shared, 0, 9), Ask::Wait);
     // With two's part one shares its own.
-    let one = ask(&locks, 1, range(1, Kind::Shared, 0, 19), false, true);
-    ask(&locks, 1, range(2, Kind::Exclusive, 10, 19), true, false).try_recv().unwrap().unwrap();
+    let one = ask(&locks, 1, range(1, Kind::Shared, 0, 19), Ask::Wait);
+    ask(&locks, 1, range(2, Kind::Exclusive, 10, 19), Ask::Unlock).try_recv().unwrap().unwrap();
     assert_eq!((one.try_recv(), three.try_recv()), (Ok(Ok(())), Ok(Ok(()))));
 }
 
@@ -123,11 +123,11 @@ fn posix_locks_that_wait_for_each_other_are_refused() {
     for owner in 1..=3 {
         take(&locks, owner, lock(owner, Kind::Exclusive)).unwrap();
     }
-    let _one = ask(&locks, 2, lock(1, Kind::Exclusive), false, true);
-    let _two = ask(&locks, 3, lock(2, Kind::Exclusive), false, true);
-    let three = ask(&locks, 1, lock(3, Kind::Exclusive), false, true);
+    let _one = ask(&locks, 2, lock(1, Kind::Exclusive), Ask::Wait);
+    let _two = ask(&locks, 3, lock(2, Kind::Exclusive), Ask::Wait);
+    let three = ask(&locks, 1, lock(3, Kind::Exclusive), Ask::Wait);
     assert_eq!(three.try_recv(), Ok(Err(Errno::EDEADLK)));
-    let four = ask(&locks, 1, lock(4, Kind::Exclusive), false, true);
+    let four = ask(&locks, 1, lock(4, Kind::Exclusive), Ask::Wait);
     assert_eq!(four.try_recv(), Err(TryRecvError::Empty), "that is only a long line");
     // Who does not want to wait is not told of circles, also where the lock may be about to go: a copy of its
     // descriptor was closed by another process.
@@ -141,8 +141,7 @@ fn who_cannot_be_seen_does_not_wait_for_ever() {
     take(&locks, 1, lock(1, Kind::Exclusive)).unwrap();
     let (send, answers) = unbounded();
     let reply = Reply::new(move |result| send.send(result).unwrap());
-    let wanted =
-        Wanted { ino: Ino(1), lock: lock(2, Kind::Shared), unlock: false, wait: true, thread: 0 };
+    let wanted = Wanted { ino: Ino(1), lock: lock(2, Kind::Shared), ask: Ask::Wait, thread: 0 };
     locks.set(wanted, reply);
     let answered = answers.recv_timeout(Duration::from_secs(60)).unwrap();
     assert_eq!(answered, Err(Errno::ETIMEDOUT));
@@ -153,7 +152,7 @@ fn nobody_waits_whom_no_thread_sees() {
     let locks =
         Arc::new(Locks { start: |_| Err(io::ErrorKind::WouldBlock.into()), ..Locks::default() });
     take(&locks, 1, flock(1, Kind::Exclusive)).unwrap();
-    let wait = || ask(&locks, 1, flock(2, Kind::Exclusive), false, true).try_recv();
+    let wait = || ask(&locks, 1, flock(2, Kind::Exclusive), Ask::Wait).try_recv();
     assert_eq!(wait(), Ok(Err(Errno::ENOLCK)));
     locks.closed(Ino(1), Owner { mount: MountId(7), number: 0 }, Handle(1));
     assert_eq!(take(&locks, 1, flock(2, Kind::Exclusive)), Err(Errno::EAGAIN));
@@ -171,8 +170,8 @@ fn who_does_not_want_to_wait_waits_for_a_lock_that_is_about_to_go() {
     close(1);
     assert_eq!(take(&locks, 1, flock(3, Kind::Exclusive)), Err(Errno::EAGAIN), "two stays");
     close(2);
-    let three = ask(&locks, 1, flock(3, Kind::Exclusive), false, false);
-    let four = ask(&locks, 1, flock(4, Kind::Exclusive), false, false);
+    let three = ask(&locks, 1, flock(3, Kind::Exclusive), Ask::Try);
+    let four = ask(&locks, 1, flock(4, Kind::Exclusive), Ask::Try);
     locks.released(Ino(1), Handle(1));
     assert_eq!(three.try_recv(), Err(TryRecvError::Empty));
     locks.released(Ino(1), Handle(2));
@@ -180,7 +179,7 @@ fn who_does_not_want_to_wait_waits_for_a_lock_that_is_about_to_go() {
     assert_eq!(four.try_recv(), Ok(Err(Errno::EAGAIN)), "three has it, and closes nothing");
     // It was but a copy of the descriptor.
     close(3);
-    let four = ask(&locks, 1, flock(4, Kind::Exclusive), false, false);
+    let four = ask(&locks, 1, flock(4, Kind::Exclusive), Ask::Try);
     assert_eq!(four.recv_timeout(Duration::from_secs(60)), Ok(Err(Errno::EAGAIN)));
     assert_eq!(take(&locks, 1, flock(4, Kind::Exclusive)), Err(Errno::EAGAIN), "only once");
     assert!(locks.was_held(Ino(1)) && !locks.was_held(Ino(2)));

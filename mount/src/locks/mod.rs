@@ -117,15 +117,23 @@ impl Default for Locks {
     }
 }
 
+/// What is to be done with a lock.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Ask {
+    /// It is to be let go of.
+    Unlock,
+    /// It is to be had now, or not at all.
+    Try,
+    /// It is to be waited for.
+    Wait,
+}
+
 /// What a request of the kernel asks for.
 pub(crate) struct Wanted {
     pub(crate) ino: Ino,
     /// The lock; where it is to be let go of, its kind says nothing.
     pub(crate) lock: Lock,
-    /// Whether it is to be let go of.
-    pub(crate) unlock: bool,
-    /// Whether to wait for it.
-    pub(crate) wait: bool,
+    pub(crate) ask: Ask,
     /// The calling thread.
     pub(crate) thread: u32,
 }
@@ -244,36 +252,39 @@ fn answer(answers: Vec<Answer>) {
 }
 
 impl Locks {
-    /// What stands in the way of a lock; of its end nothing does, and who asks for that wants to know what its own
-    /// open file holds there (`F_OFD_GETLK` with `F_UNLCK`).
-    pub(crate) fn test(&self, ino: Ino, lock: &Lock, unlock: bool) -> Option<Lock> {
-        let state = self.state.lock();
-        let table = state.files.get(&ino)?;
-        if unlock { table.own(lock).copied() } else { table.conflict(lock).copied() }
+    /// What stands in the way of a lock.
+    pub(crate) fn conflict(&self, ino: Ino, lock: &Lock) -> Option<Lock> {
+        self.state.lock().conflict(ino, lock).copied()
+    }
+
+    /// What its own open file holds there: nothing stands in the way of a lock's end, and who asks for that wants to
+    /// know this (`F_OFD_GETLK` with `F_UNLCK`).
+    pub(crate) fn own(&self, ino: Ino, lock: &Lock) -> Option<Lock> {
+        self.state.lock().files.get(&ino)?.own(lock).copied()
     }
 
     /// Takes, changes or lets go of a lock, or queues who waits for it.
     pub(crate) fn set(self: &Arc<Self>, wanted: Wanted, reply: Reply<()>) {
-        let Wanted { ino, lock, unlock, wait, thread } = wanted;
+        let Wanted { ino, lock, ask, thread } = wanted;
         let mut state = self.state.lock();
         let changes = state.files.get(&ino).is_some_and(|table| table.changes_kind(&lock));
         // `flock` gives up the old lock before it asks for one of the other kind.
-        if unlock || (changes && lock.family == Family::Flock) {
+        if ask == Ask::Unlock || (changes && lock.family == Family::Flock) {
             state.change(ino, |table| table.take(&lock));
         }
-        let until = if wait { None } else { state.goes_until(ino, &lock) };
+        let until = if ask == Ask::Try { state.goes_until(ino, &lock) } else { None };
         // `None`: it waits.
-        let verdict = if unlock {
+        let verdict = if ask == Ask::Unlock {
             Some(Ok(()))
         } else if state.conflict(ino, &lock).is_some() {
-            match wait || until.is_some() {
+            match ask == Ask::Wait || until.is_some() {
                 // Who was only given a moment to see a lock go hears of nothing but the lock.
                 true => {
                     let refused = state.refuses_to_wait(ino, &lock);
                     // Nobody could end that.
                     let unseen = || (!self.watch(&mut state)).then_some(Errno::ENOLCK);
                     let refused = refused.or_else(unseen);
-                    refused.map(|why| Err(if wait { why } else { Errno::EAGAIN }))
+                    refused.map(|why| Err(if ask == Ask::Wait { why } else { Errno::EAGAIN }))
                 }
                 false => Some(Err(Errno::EAGAIN)),
             }
@@ -283,7 +294,7 @@ impl Locks {
             state.put(ino, lock);
             Some(Ok(()))
         };
-        let granted = if unlock || changes { state.grant(ino) } else { Vec::new() };
+        let granted = if ask == Ask::Unlock || changes { state.grant(ino) } else { Vec::new() };
         let Some(verdict) = verdict else {
             let (number, since) = (state.next_waiter, Instant::now());
             state.next_waiter += 1;

@@ -24,7 +24,7 @@ use super::times::Operation;
 use super::view;
 use super::write_at::WriteAt;
 use crate::errno::Errno;
-use crate::locks::Wanted;
+use crate::locks::{Ask, Wanted};
 use crate::mounting::negotiate::negotiate;
 use crate::session::guard::{Adapter, handle};
 use crate::tree::{Caller, NewNode, SetAttr};
@@ -540,7 +540,9 @@ impl Filesystem for Adapter {
     ) {
         let (lock, unlock) = self.lock(request, (fh, owner), (start, end), (kind, pid));
         let under = self.requests.begin(Operation::Getlk);
-        let found = self.locks.test(self.ino(number), &lock, unlock);
+        let ino = self.ino(number);
+        let found =
+            if unlock { self.locks.own(ino, &lock) } else { self.locks.conflict(ino, &lock) };
         drop(under);
         answer::lock(found, reply);
     }
@@ -560,7 +562,12 @@ impl Filesystem for Adapter {
     ) {
         let (lock, unlock) = self.lock(request, (fh, owner), (start, end), (kind, pid));
         let (ino, thread) = (self.ino(number), self.caller(request).pid);
-        let wanted = Wanted { ino, lock, unlock, wait, thread };
+        let ask = match (unlock, wait) {
+            (true, _) => Ask::Unlock,
+            (false, true) => Ask::Wait,
+            (false, false) => Ask::Try,
+        };
+        let wanted = Wanted { ino, lock, ask, thread };
         let reply = answer::empty(reply).counted(self.requests.begin(Operation::Setlk));
         self.set_lock(wanted, reply);
     }

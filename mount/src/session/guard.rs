@@ -14,7 +14,7 @@ use crate::errno::Errno;
 use crate::ids::{Handle, Ino, MountId};
 use crate::kernel::gate::Gate;
 use crate::kernel::line::Line;
-use crate::locks::{Kind, Lock, Locks, Owner, Wanted, family_of};
+use crate::locks::{Ask, Kind, Lock, Locks, Owner, Wanted, family_of};
 use crate::requests::reply::Reply;
 use crate::requests::times::{Operation, Requests};
 use crate::requests::view::View;
@@ -105,9 +105,9 @@ impl Adapter {
     /// Takes or lets go of a lock, or waits for it; the tree hears that it is had before who asked does.
     pub(crate) fn set_lock(&self, wanted: Wanted, reply: Reply<()>) {
         let (ino, handle, mount) = (wanted.ino, wanted.lock.handle, self.mount);
-        let (tree, unlock) = (Arc::clone(&self.tree), wanted.unlock);
+        let (tree, ask) = (Arc::clone(&self.tree), wanted.ask);
         let reply = Reply::new(move |result: Result<(), Errno>| {
-            if result.is_ok() && !unlock {
+            if result.is_ok() && ask != Ask::Unlock {
                 guarded(&*tree, mount, "locked", |tree| tree.locked(ino, handle));
             }
             reply.send(result);
