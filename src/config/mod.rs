@@ -20,13 +20,17 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;
 
+use serde_json::Value;
+
 pub use agents_md::{Reader, agents_md};
 pub use files::{Check, FileRules, Keep, LockRule, Retention, SCHEMAS, Scope, Syntax, allowed};
 pub use path_glob::{FileGlob, PathGlob};
 pub use quotas::Quota;
 
-use crate::kind::{Component, Kind, KindError, Kinds, Pattern, builtin, where_and_why};
-use crate::names::{FileName, StateName, TreePath};
+use crate::kind::{
+    Component, Fault, Kind, KindError, Kinds, Pattern, StateIx, builtin, where_and_why,
+};
+use crate::names::{FileName, RecordId, StateName, TreePath};
 use crate::refusal::Rule;
 
 /// The setting under which a store keeps its configuration, as text.
@@ -141,6 +145,17 @@ pub struct Binding {
     pub strict: bool,
     /// The directory names that differ from the kind's own.
     pub dirs: BTreeMap<StateName, Vec<String>>,
+}
+
+impl Binding {
+    /// Judges the whole content of a record that lies, or is to lie, in `state`.
+    ///
+    /// # Errors
+    /// The first rule that it breaks; see [`Kind::judge`].
+    pub fn judge(&self, content: &Value, id: &RecordId, state: StateIx) -> Result<(), Fault> {
+        self.kind.judge(content, id, state)?;
+        if self.strict { self.kind.judge_strict(content) } else { Ok(()) }
+    }
 }
 
 /// The configuration of a store.

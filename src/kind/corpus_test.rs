@@ -54,7 +54,7 @@ fn real_task_files_pass_where_they_are_sane() {
             *reasons.entry(format!("{top}: not YAML")).or_default() += 1;
             continue;
         };
-        match task.judge(&value, &id, state, false) {
+        match task.judge(&value, &id, state) {
             Ok(()) => count.0 += 1,
             Err(fault) => {
                 println!("{}: {fault} ({})", relative.display(), fault.remedy);

@@ -19,13 +19,7 @@ impl Kind {
     /// # Errors
     /// The first rule it breaks: [`Rule::Syntax`] (no mapping), [`Rule::Schema`],
     /// [`Rule::IdDiffers`], [`Rule::StatusDiffers`], [`Rule::Required`].
-    pub fn judge(
-        &self,
-        content: &Value,
-        id: &RecordId,
-        state: StateIx,
-        strict: bool,
-    ) -> Result<(), Fault> {
+    pub fn judge(&self, content: &Value, id: &RecordId, state: StateIx) -> Result<(), Fault> {
         if !content.is_object() {
             return Err(Fault {
                 rule: Rule::Syntax,
@@ -43,10 +37,15 @@ impl Kind {
         if let Some(status) = self.status_of(content) {
             require_by(content, self.required_with(state, status), status)?;
         }
-        if strict {
-            require(content, self.strict.iter(), "this workspace (it is `strict`)")?;
-        }
         Ok(())
+    }
+
+    /// Judges whether content has the kind's full set of fields, which a strict workspace wants.
+    ///
+    /// # Errors
+    /// [`Rule::Required`] with the field that is missing.
+    pub fn judge_strict(&self, content: &Value) -> Result<(), Fault> {
+        require(content, self.strict.iter(), "this workspace (it is `strict`)")
     }
 
     /// Judges whether content may make a transition: what the transition and its target require.

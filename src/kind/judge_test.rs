@@ -14,7 +14,7 @@ fn state(name: &str) -> StateIx {
 }
 
 fn judge(content: &Value, place: &str) -> Result<(), Fault> {
-    builtin::task().judge(content, &RecordId::new("t1").unwrap(), state(place), false)
+    builtin::task().judge(content, &RecordId::new("t1").unwrap(), state(place))
 }
 
 fn fault(content: &Value, place: &str) -> Fault {
@@ -136,7 +136,7 @@ fn the_id_is_the_file_name() {
 fn what_is_to_be_written_as_the_id_is_read_as_one() {
     for name in ["7", "2026-11-20", "1e3", "0x1f", "true", "No", "null"] {
         let id = RecordId::new(name).unwrap();
-        let judged = task().judge(&json!({"id": "t1"}), &id, state("inbox"), false);
+        let judged = task().judge(&json!({"id": "t1"}), &id, state("inbox"));
         let fault = judged.unwrap_err();
         assert_eq!(fault.rule, Rule::IdDiffers);
         assert_eq!(fault.remedy, format!("set `id: '{name}'`, or leave `id` out"));
@@ -184,7 +184,9 @@ fn done_requires_a_result_and_error_requires_a_message() {
 fn strict_demands_the_full_set() {
     let task = task();
     let id = RecordId::new("t1").unwrap();
-    let strict = |content: &Value| task.judge(content, &id, state("inbox"), true);
+    let strict = |content: &Value| {
+        task.judge(content, &id, state("inbox")).and_then(|()| task.judge_strict(content))
+    };
     let full = json!({"id": "t1", "agent": "bob", "status": "new", "artefacts": []});
     assert_eq!(strict(&full), Ok(()));
     let other = json!({"id": "t1", "agent": "bob", "status": "new", "artifacts": ["a"]});
@@ -359,7 +361,7 @@ fn of_a_field_that_the_schema_does_not_have_is_told_which_and_where() {
         (json!({"x": 1}), "/x", "remove `x`"),
         (json!({"on": {"a": 1, "b/c": 2}}), "/on/b~1c", "remove `on.b/c`"),
     ] {
-        let fault = kind.judge(&content, &id, kind.initial(), false).unwrap_err();
+        let fault = kind.judge(&content, &id, kind.initial()).unwrap_err();
         assert_eq!((fault.pointer.as_str(), fault.remedy.as_str()), (pointer, remedy));
     }
 }
@@ -373,7 +375,7 @@ fn what_a_schema_calls_a_field_steers_no_terminal() {
     let schema = schema.replacen('{', r#"{"required": ["on\u001b[2J"],"#, 1);
     let kind = Kind::load("job.kind.yaml", &definition, &schema).unwrap();
     let id = RecordId::new("t1").unwrap();
-    let fault = kind.judge(&json!({}), &id, kind.initial(), false).unwrap_err();
+    let fault = kind.judge(&json!({}), &id, kind.initial()).unwrap_err();
     let refusal = Refusal::from(fault);
     assert_eq!(refusal.reason, "the record lacks the field `on\\u{1b}[2J`");
     assert_eq!(refusal.remedy, "add `on\\u{1b}[2J`");

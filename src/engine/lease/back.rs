@@ -166,8 +166,8 @@ impl Had {
         if self.file.is_some() && self.record.is_valid() {
             return Ok(());
         }
-        let (kind, strict) = (&self.governed.binding.kind, self.governed.binding.strict);
-        let judged = kind.judge(text.document()?.value(), &self.record.id, self.state, strict);
+        let content = text.document()?.value();
+        let judged = self.governed.binding.judge(content, &self.record.id, self.state);
         judged.map_err(|fault| text.refusal(fault))
     }
 

@@ -100,9 +100,8 @@ impl Text {
     /// The first rule that it breaks.
     pub fn judge(&self, home: &Home) -> Result<(), Refusal> {
         let document = self.document()?;
-        home.kind()
-            .judge(document.value(), &home.id, home.state, home.governed.binding.strict)
-            .map_err(|fault| self.refusal(fault))
+        let judged = home.governed.binding.judge(document.value(), &home.id, home.state);
+        judged.map_err(|fault| self.refusal(fault))
     }
 
     /// Judges the text as the next version of a record of which `before` is the status that counts.

@@ -402,8 +402,7 @@ pub(super) fn judge_on_the_way(
         turn.require_unflagged(record, home)?;
     }
     if text.status(home) == record.status {
-        let strict = home.governed.binding.strict;
-        let judged = home.kind().judge(document.value(), &home.id, lies.state, strict);
+        let judged = home.governed.binding.judge(document.value(), &home.id, lies.state);
         judged.map_err(|fault| refuse(text.refusal(fault)))
     } else {
         text.judge(home).map_err(refuse)
