@@ -48,6 +48,7 @@ use kernels::taken::Try;
 use kernels::told;
 use nodes::{change, ghosts};
 use ready::waits;
+use saves::judging::Call;
 use saves::{busy, plain_save, unborn};
 
 /// The tree of one store, served by all its mounts.
@@ -415,11 +416,11 @@ impl Tree for WorkTree {
     }
 
     fn flush(&self, caller: &Caller, ino: Ino, handle: Handle, reply: Reply<()>) {
-        self.judge(caller, ino, handle, false, reply);
+        self.judge(caller, ino, handle, Call::Flush, reply);
     }
 
     fn fsync(&self, caller: &Caller, ino: Ino, handle: Handle, reply: Reply<()>) {
-        self.judge(caller, ino, handle, true, reply);
+        self.judge(caller, ino, handle, Call::Fsync, reply);
     }
 
     fn fsyncdir(&self, caller: &Caller, _: Ino, reply: Reply<()>) {

@@ -32,8 +32,16 @@ pub(super) struct Point<'c> {
     crashed: bool,
     /// That files lie there may be, and is told already.
     is_told: bool,
-    nonempty: bool,
-    words: String,
+    asked: Asked,
+}
+
+/// How a mount on a directory is asked for.
+#[derive(Clone, Default)]
+pub(super) struct Asked {
+    /// The directory may have files.
+    pub nonempty: bool,
+    /// The words behind `workfs mount`.
+    pub words: String,
 }
 
 impl Point<'_> {
@@ -45,7 +53,7 @@ impl Point<'_> {
     pub fn find<'c>(
         dir: &Path,
         covers: &'c Covers,
-        asked: (bool, String),
+        asked: Asked,
         notes: &mut Vec<String>,
     ) -> Result<Point<'c>, Failure> {
         let mut told = Vec::new();
@@ -64,7 +72,7 @@ impl Point<'_> {
     fn look<'c>(
         dir: &Path,
         covers: &'c Covers,
-        (nonempty, words): (bool, String),
+        asked: Asked,
         notes: &mut Vec<String>,
     ) -> Result<Point<'c>, Failure> {
         let (mut dead, mut left_by) = (None, None);
@@ -75,7 +83,7 @@ impl Point<'_> {
             let own = Some(rustix::process::geteuid().as_raw());
             left_by = line.as_ref().filter(|line| line.user == own).and_then(Covers::of_mount);
             dead = take_dead_away(dir)?;
-            notes.push(match before.filter(|before| *before != words) {
+            notes.push(match before.filter(|before| *before != asked.words) {
                 Some(before) => format!(
                     "{} was a dead mount, made by `workfs mount {before}`; it was detached, and this one is \
                      asked for otherwise",
@@ -104,7 +112,7 @@ impl Point<'_> {
         let is_closed = below.as_ref().is_ok_and(Underlay::looks_covered);
         let mut is_told = false;
         if !is_dead {
-            let found = expect_free(dir, state_of(dir), crashed && !is_closed, nonempty);
+            let found = expect_free(dir, state_of(dir), crashed && !is_closed, asked.nonempty);
             // So that what was found can be moved away; where something else is mounted it stays.
             if crashed && (found.is_err() || !mounts_oneself()) {
                 for list in std::iter::once(covers).chain(&left_by) {
@@ -125,7 +133,7 @@ impl Point<'_> {
         }
         let dir = dir.to_owned();
         let crashed = crashed && !is_closed;
-        Ok(Point { covers, dir, below, is_dead, crashed, is_told, nonempty, words })
+        Ok(Point { covers, dir, below, is_dead, crashed, is_told, asked })
     }
 
     /// Mounts on it; gives the directory below, too, which is to be given back when the mount has ended.
@@ -159,13 +167,13 @@ impl Point<'_> {
         let covered =
             self.below.as_ref().map_err(|error| io::Error::new(error.kind(), error.to_string()));
         let covered = covered.and_then(|below| {
-            self.covers.keep(below.cover(), &self.words)?;
+            self.covers.keep(below.cover(), &self.asked.words)?;
             below.apply()?;
             below.names(NAMED_MAX + 1)
         });
         match covered {
             Ok(names) if !self.is_told => {
-                notes.extend(occupied(&self.dir, &names, self.crashed, self.nonempty)?);
+                notes.extend(occupied(&self.dir, &names, self.crashed, self.asked.nonempty)?);
             }
             Ok(_) => {}
             Err(error) => {
@@ -261,7 +269,8 @@ mod tests {
         let point = dir.path().join("m");
         let notes = |point: &Path, nonempty: bool| {
             let mut notes = Vec::new();
-            Point::find(point, &covers, (nonempty, String::new()), &mut notes).map(|_| notes)
+            Point::find(point, &covers, Asked { nonempty, ..Asked::default() }, &mut notes)
+                .map(|_| notes)
         };
         assert_eq!(notes(&point, false).unwrap_err().cause, Cause::Absent);
         std::fs::create_dir(&point).unwrap();
@@ -304,7 +313,7 @@ mod tests {
                 std::thread::sleep(GIVEN_BACK_WAIT / 4);
                 set(0o755);
             });
-            Point::find(&point, &covers, (false, String::new()), &mut Vec::new()).unwrap()
+            Point::find(&point, &covers, Asked::default(), &mut Vec::new()).unwrap()
         });
         assert_eq!(found.below.unwrap().cover().mode, 0o755);
     }

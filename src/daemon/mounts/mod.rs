@@ -39,7 +39,7 @@ use crate::numbers::{Ino, UnixNanos};
 use crate::service::Caller;
 use crate::store::{Durability, Read};
 use crate::tree::{Hub, Identity, TxnTree};
-use below::Point;
+use below::{Asked, Point};
 use covers::Covers;
 use options::OwnOptions;
 use reach::{Reach, numbers_otherwise};
@@ -171,7 +171,7 @@ impl Mounts {
             matches!(place, Place::Elsewhere(_, process) if numbers_otherwise(process));
         let (on, reach) = match place {
             Place::Here => {
-                let asked = (nonempty, ask.words());
+                let asked = Asked { nonempty, words: ask.words() };
                 (On::Point(Point::find(&dir, &self.covers, asked, &mut notes)?), None)
             }
             Place::Elsewhere(connection, process) => {

@@ -19,6 +19,7 @@ use crate::tree::handles::open::Looked;
 use crate::tree::handles::pins::Text;
 
 use super::busy::Writer;
+use super::judging::Call;
 use super::staged::Staged;
 use super::unborn::Sees;
 use super::what::{Asked, Checked, Emptied, What};
@@ -271,7 +272,7 @@ impl WorkTree {
                 then.send(Err(errno));
             }
         };
-        self.judge(caller, ino, handle, true, Reply::new(next));
+        self.judge(caller, ino, handle, Call::Fsync, Reply::new(next));
     }
 
     /// The last descriptor of a checked file is gone that emptied it and wrote nothing. Whether it may

@@ -15,14 +15,21 @@ pub(in crate::tree) struct Judging {
     pub after: Vec<Ending>,
 }
 
+/// What asks for a judgement.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in crate::tree) enum Call {
+    Flush,
+    Fsync,
+}
+
 /// A `flush` or `fsync` that is to be looked at again.
 pub(in crate::tree) struct Ending {
     /// Whose.
     pub caller: Caller,
     /// By which handle.
     pub handle: Handle,
-    /// It is an `fsync`.
-    pub sync: bool,
+    /// Which of them.
+    pub call: Call,
     /// Its answer.
     pub reply: Reply<()>,
 }

@@ -15,6 +15,7 @@ use parking_lot::{Condvar, Mutex};
 use sha2::{Digest as _, Sha256};
 use workfs_mount::{Caller, Reply};
 
+use super::judging::Call;
 use crate::config::Scope;
 use crate::engine::{Digest, SaveFile, Sync, read_plain};
 use crate::ledger::Hash;
@@ -204,7 +205,7 @@ impl WorkTree {
         caller: &Caller,
         ino: Ino,
         wrote: &Wrote,
-        sync: bool,
+        call: Call,
         reply: Reply<()>,
     ) {
         let closes = wrote.take();
@@ -212,13 +213,16 @@ impl WorkTree {
             self.hub.note_file(wrote.opener.mount, Touch::Closed(ino));
         }
         if closes && (self.scope(wrote.dir).is_some() || self.hub.open.counts(ino)) {
-            let durability = if sync { Durability::Flush } else { Durability::Process };
+            let durability = match call {
+                Call::Fsync => Durability::Flush,
+                Call::Flush => Durability::Process,
+            };
             return self.log_save(caller, ino, durability, reply);
         }
-        if sync {
-            return self.submit(caller, Door::Handle, Sync, reply, |()| ());
+        match call {
+            Call::Fsync => self.submit(caller, Door::Handle, Sync, reply, |()| ()),
+            Call::Flush => reply.send(Ok(())),
         }
-        reply.send(Ok(()));
     }
 
     /// At the daemon's end: large files that were saved and are not hashed yet have their events without.

@@ -18,7 +18,7 @@ use crate::tree::nodes::attr;
 use crate::tree::{Touch, WorkTree};
 
 use super::busy::Writer;
-use super::judging::{Ending, Judging};
+use super::judging::{Call, Ending, Judging};
 use super::staged::Staged;
 use super::what::{Known, RecordLike, What};
 
@@ -138,9 +138,10 @@ impl WorkTree {
         caller: &Caller,
         ino: Ino,
         handle: Handle,
-        sync: bool,
+        call: Call,
         reply: Reply<()>,
     ) {
+        let sync = call == Call::Fsync;
         let Some(open) = self.handles.get(handle) else { return reply.send(Err(Errno::EBADF)) };
         let is_put_off = |wrote: bool| {
             let opener = self.handles.opener(handle).filter(|_| !sync);
@@ -151,7 +152,7 @@ impl WorkTree {
         let Open::Staged(staged) = &*open else {
             return match &*open {
                 Open::Plain { wrote, .. } if !wrote.is_any() || !is_put_off(true) => {
-                    self.save_plain(caller, ino, wrote, sync, reply)
+                    self.save_plain(caller, ino, wrote, call, reply)
                 }
                 _ => reply.send(Ok(())),
             };
@@ -160,7 +161,7 @@ impl WorkTree {
         let caller = &staged.in_whose_name(caller);
         let is_unsaved = staged.unsaved.is_any();
         if let Some(judging) = staged.judging.as_mut().filter(|_| is_unsaved) {
-            return judging.after.push(Ending { caller: *caller, handle, sync, reply });
+            return judging.after.push(Ending { caller: *caller, handle, call, reply });
         }
         let reply = self.noting_unsaved(caller, (ino, handle), &staged, reply);
         if let Some(judging) = &mut staged.judging {
@@ -265,8 +266,8 @@ impl WorkTree {
             for reply in judging.waiting.into_iter().chain([reply]) {
                 reply.send(answer);
             }
-            for Ending { caller, handle, sync, reply } in judging.after {
-                me.judge(&caller, ino, handle, sync, reply);
+            for Ending { caller, handle, call, reply } in judging.after {
+                me.judge(&caller, ino, handle, call, reply);
             }
         });
     }
