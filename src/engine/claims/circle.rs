@@ -153,21 +153,30 @@ fn search(
     Ok(Found::Circle { pointer: pointer.cloned().unwrap_or_default(), circle })
 }
 
-/// See [`Turn::links`]; of a record of this id. The refusal is that of a circle. Who changes the store has the ranks.
+/// What a text says about the turn of its record.
+pub(in crate::engine) enum Said {
+    /// Nothing that could be read.
+    Nothing,
+    Links(Links),
+    /// The record would wait for itself.
+    Circle(Refusal),
+}
+
+/// What a text says about the turn of the record of this id. Who changes the store has the ranks.
 pub(in crate::engine) fn links_of(
     read: &dyn Read,
     (workspace, id): (WorkspaceKey, &RecordId),
     kind: &Kind,
     text: &Text,
     ranks: Option<&Ranks>,
-) -> Result<Result<Option<Links>, Refusal>, StoreError> {
-    let Ok(document) = &text.parsed else { return Ok(Ok(None)) };
+) -> Result<Said, StoreError> {
+    let Ok(document) = &text.parsed else { return Ok(Said::Nothing) };
     let wants = kind.wants(document.value());
     let dependants = read.dependants(workspace, id)?;
     let dependencies = read.dependencies(workspace, id)?;
     let links = Links { wants, dependants, dependencies };
     let (pointer, reason) = match circle(read, (workspace, id), &links, ranks)? {
-        Found::Clear => return Ok(Ok(Some(links))),
+        Found::Clear => return Ok(Said::Links(links)),
         Found::Circle { pointer, circle } => {
             (pointer, format!("`{id}` would wait for itself: {circle}"))
         }
@@ -177,7 +186,7 @@ pub(in crate::engine) fn links_of(
         }
     };
     let remedy = "take one of these dependencies out".to_owned();
-    Ok(Err(text.refusal(Fault { rule: Rule::Cycle, pointer, reason, remedy })))
+    Ok(Said::Circle(text.refusal(Fault { rule: Rule::Cycle, pointer, reason, remedy })))
 }
 
 impl Turn<'_> {
@@ -188,8 +197,12 @@ impl Turn<'_> {
     /// [`Rule::Cycle`] where the record would wait for itself.
     pub(in crate::engine) fn links(&self, home: &Home, text: &Text) -> Result<Option<Links>, Stop> {
         let of = (home.governed.workspace, &home.id);
-        links_of(self.txn, of, home.kind(), text, Some(self.ranks))?.map_err(|circle| {
-            Stop::rejected(circle, home.file_path(), std::sync::Arc::clone(&text.bytes))
-        })
+        match links_of(self.txn, of, home.kind(), text, Some(self.ranks))? {
+            Said::Nothing => Ok(None),
+            Said::Links(links) => Ok(Some(links)),
+            Said::Circle(refusal) => {
+                Err(Stop::rejected(refusal, home.file_path(), std::sync::Arc::clone(&text.bytes)))
+            }
+        }
     }
 }

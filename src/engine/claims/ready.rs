@@ -288,9 +288,14 @@ pub(in crate::engine) struct Ripen {
     pub clock: LeaseClock,
 }
 
+/// Those whose time has come are ready.
+pub(in crate::engine) struct Ripened {
+    /// When the next record becomes ready by itself, if one does: then it is to be done again.
+    pub next: Option<UnixNanos>,
+}
+
 impl Command for Ripen {
-    /// When it is to be run again.
-    type Out = Option<UnixNanos>;
+    type Out = Ripened;
 
     fn operation(&self) -> &'static str {
         "ripen"
@@ -301,7 +306,7 @@ impl Command for Ripen {
         Terms::UNFLUSHED
     }
 
-    fn run(self, turn: &mut Turn<'_>) -> Result<Option<UnixNanos>, Stop> {
+    fn run(self, turn: &mut Turn<'_>) -> Result<Ripened, Stop> {
         let mut due = Vec::new();
         turn.txn.due(turn.now, &mut |record| {
             due.push(record);
@@ -324,6 +329,6 @@ impl Command for Ripen {
             }
             turn.txn.update_readiness(record.key, &record.readiness)?;
         }
-        Ok(turn.txn.next_turn()?)
+        Ok(Ripened { next: turn.txn.next_turn()? })
     }
 }

@@ -30,7 +30,7 @@ use crate::engine::actors::agents::Registry;
 use crate::engine::change::queued::{Finish, Queued};
 use crate::engine::change::refuse::keep_refusal;
 use crate::engine::change::turn::Head;
-use crate::engine::claims::ready::Ripen;
+use crate::engine::claims::ready::{Ripen, Ripened};
 use crate::engine::lease::{Book, LeaseClock, LetGo, Signs, Tended};
 use crate::engine::{
     Audience, Context, Doors, Effect, Ends, Fate, FaultPoint, Origin, Ranks, Scopes, Silence, Stop,
@@ -69,8 +69,8 @@ struct Desk {
     pub leases: Book,
     /// When the next record becomes ready by itself.
     pub due: Option<UnixNanos>,
-    /// That moment as the last [`Ripen`] found it, until the desk takes it over.
-    pub next_due: Arc<Mutex<Option<Option<UnixNanos>>>>,
+    /// What the last [`Ripen`] found, until the desk takes it over.
+    pub ripened: Arc<Mutex<Option<Ripened>>>,
     pub wall: Wall,
     /// Records that were held and could not be given back.
     pub let_go: Arc<LetGo>,
@@ -199,9 +199,9 @@ impl Desk {
     fn ripen(&mut self) -> Queued {
         // Should it fail, it is tried again after a moment.
         self.due = Some((self.doors.clock)().after(CLOCK_LOOK));
-        let next = Arc::clone(&self.next_due);
+        let ripened = Arc::clone(&self.ripened);
         let ripen = Ripen { was_set_back: self.wall.is_behind, clock: self.clock.clone() };
-        Queued::new(Context::daemon(), ripen, move |ran| *next.lock() = ran.ok())
+        Queued::new(Context::daemon(), ripen, move |ran| *ripened.lock() = ran.ok())
     }
 
     /// Makes these in one transaction; says whether that was committed.
@@ -330,8 +330,8 @@ impl Desk {
             self.announcer.tell(news);
         }
         self.nameless.add(nameless);
-        if let Some(next) = self.next_due.lock().take() {
-            (self.due, self.wall.is_behind) = (next, false);
+        if let Some(ripened) = self.ripened.lock().take() {
+            (self.due, self.wall.is_behind) = (ripened.next, false);
         }
         self.due = self.due.into_iter().chain(first_due).min();
     }

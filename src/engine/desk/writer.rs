@@ -175,7 +175,7 @@ pub fn start(
         wall: Wall::at(clock.wall_before()),
         clock,
         due,
-        next_due: Arc::default(),
+        ripened: Arc::default(),
     };
     Engine::before(desk, bell, line)
 }

@@ -9,7 +9,7 @@
 use super::rules::note_rows;
 use super::save::home_of;
 use super::whereabouts::name_of_parked;
-use crate::engine::claims::circle::links_of;
+use crate::engine::claims::circle::{Said, links_of};
 use crate::engine::places::governed::path_of;
 use crate::engine::{Command, Stop, Terms, Text, Turn};
 use crate::names::TreePath;
@@ -99,8 +99,9 @@ impl Turn<'_> {
             record.status = text.status_in(kind);
             let of = (record.workspace, &record.id);
             match links_of(self.txn, of, kind, &text, Some(self.ranks))? {
-                Ok(wanted) => links = wanted,
-                Err(refusal) => circle = Some(refusal),
+                Said::Nothing => {}
+                Said::Links(wanted) => links = Some(wanted),
+                Said::Circle(refusal) => circle = Some(refusal),
             }
         }
         let turned = self.put_in_order(&mut record, kind, links.as_ref())?;

@@ -11,7 +11,7 @@
 use super::record::Step;
 use super::whereabouts::{home_of_parked, is_parked_at, name_of_parked};
 use crate::config::{Config, Policy};
-use crate::engine::claims::circle::links_of;
+use crate::engine::claims::circle::{Said, links_of};
 use crate::engine::places::governed::{Home, Slot, governed, slot};
 use crate::engine::plain_files::plain;
 use crate::engine::{Stop, Text, Turn};
@@ -64,7 +64,10 @@ fn wrong(
         Err(refusal) => return Ok(Some(refusal)),
     }
     let of = (home.governed.workspace, &home.id);
-    Ok(links_of(read, of, home.kind(), &text, None)?.err())
+    Ok(match links_of(read, of, home.kind(), &text, None)? {
+        Said::Circle(refusal) => Some(refusal),
+        Said::Nothing | Said::Links(_) => None,
+    })
 }
 
 /// What the present rules say against a text that was saved when others held. The record is what it was
