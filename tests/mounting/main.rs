@@ -35,6 +35,14 @@ fn may_have_a_name_space() -> bool {
     may
 }
 
+/// Where the kernel lets root end a FUSE connection.
+const CONTROL: &str = "/sys/fs/fuse/connections";
+
+/// Whether connections can be ended there.
+fn ends_connections() -> bool {
+    std::fs::read_dir(CONTROL).is_ok_and(|mut all| all.next().is_some())
+}
+
 /// The same command where there is no FUSE.
 fn without_fuse(fixture: &Fixture, given: &Command) -> Command {
     let hide = "mount -t tmpfs none /dev && mknod -m 666 /dev/null c 1 3 && \

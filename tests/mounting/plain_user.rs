@@ -14,7 +14,7 @@ const NOBODY: u32 = 65534;
 /// of mounts in which the device has its usual mode.
 const BECOME: &str = "set -eu
 if [ -n \"$DEVICE\" ]; then
-    mknod -m 666 \"$DEVICE\" c 10 229
+    [ -e \"$DEVICE\" ] || mknod -m 666 \"$DEVICE\" c 10 229
     mount --bind \"$DEVICE\" /dev/fuse
 fi
 if [ -z \"$AS_ROOT\" ]; then

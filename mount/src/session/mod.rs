@@ -35,6 +35,7 @@ use crate::mounting::attach;
 use crate::mounting::heal::{DirState, resolved, state_of};
 use crate::mounting::options::MountOptions;
 use crate::tree::{Invalidation, Tree};
+use crate::whereabouts::Whereabouts;
 use guard::Adapter;
 use run::{EndSignals, Run};
 use seen::LastSeen;
@@ -277,9 +278,9 @@ impl Mount {
         matches!(self.ended.try_recv(), Err(crossbeam_channel::TryRecvError::Disconnected))
     }
 
-    /// Unmounts and waits for the session's threads, unless the mount is in use all the same: who took it from
-    /// sight left somebody in it, or another mount name space has it too. Does nothing if it is unmounted already.
-    /// Must not be called from inside a call into the tree.
+    /// Unmounts and waits for the session's threads. What another mount name space has of it ends, too, as it does
+    /// there where mounts are shared. Does nothing if it is unmounted already; where it was taken from sight and is
+    /// in use, it goes on. Must not be called from inside a call into the tree.
     ///
     /// # Errors
     /// EBUSY while a process has a file or its working directory in the mount (see
@@ -287,14 +288,18 @@ impl Mount {
     pub fn unmount(&self) -> io::Result<()> {
         let mut thread = self.thread.lock();
         if !self.has_ended() {
-            self.remove(false)?;
-        }
-        match &self.lies {
-            Lies::Here(here) if here.is_connected() => {
-                tracing::info!(mount = self.id.0, "unmounted here, and still in use");
+            let here = self.here()?;
+            if here.remove(false)?
+                && here.is_connected()
+                && let Err(error) = here.abort()
+            {
+                tracing::warn!(mount = self.id.0, %error, "another mount name space has it still");
             }
-            Lies::Here(_) | Lies::Elsewhere => self.wait(&mut thread),
+            if here.is_connected() {
+                return Ok(());
+            }
         }
+        self.wait(&mut thread);
         Ok(())
     }
 
@@ -304,7 +309,7 @@ impl Mount {
     /// # Errors
     /// If another mount lies on top of it, it lies elsewhere, or the kernel refuses.
     pub fn detach(&self) -> io::Result<()> {
-        if self.has_ended() { Ok(()) } else { self.remove(true) }
+        if self.has_ended() { Ok(()) } else { self.here()?.remove(true).map(drop) }
     }
 
     /// Takes the mount away although it is in use, or was only taken from sight, and ends its session:
@@ -316,9 +321,7 @@ impl Mount {
     /// top of it or it lies elsewhere.
     pub fn cut_off(&self) -> io::Result<()> {
         let mut thread = self.thread.lock();
-        let Lies::Here(here) = &self.lies else {
-            return Err(io::Error::from_raw_os_error(libc::EBUSY));
-        };
+        let here = self.here()?;
         if !self.has_ended() {
             here.cut_off()?;
         }
@@ -326,9 +329,9 @@ impl Mount {
         Ok(())
     }
 
-    fn remove(&self, lazily: bool) -> io::Result<()> {
+    fn here(&self) -> io::Result<&Whereabouts> {
         match &self.lies {
-            Lies::Here(here) => here.remove(lazily),
+            Lies::Here(here) => Ok(here),
             Lies::Elsewhere => Err(io::Error::from_raw_os_error(libc::EBUSY)),
         }
     }

@@ -76,19 +76,29 @@ impl Whereabouts {
         self.connection.lock().as_ref().is_some_and(is_alive)
     }
 
-    /// Takes it away from wherever it is to be seen.
+    /// Takes it away from wherever it is to be seen; says whether it was anywhere.
     ///
     /// # Errors
     /// EBUSY where it is in use or something is mounted on top of it.
-    pub fn remove(&self, lazily: bool) -> io::Result<()> {
+    pub fn remove(&self, lazily: bool) -> io::Result<bool> {
+        let mut was_here = false;
         loop {
             match self.place()? {
-                Place::Gone => return Ok(()),
+                Place::Gone => return Ok(was_here),
                 // One fewer each time.
                 Place::Top(dir) => attach::unmount(&dir, lazily)?,
                 Place::Below => return Err(io::Error::from_raw_os_error(libc::EBUSY)),
             }
+            was_here = true;
         }
+    }
+
+    /// Ends the connection of one that is nowhere to be seen.
+    ///
+    /// # Errors
+    /// If the kernel does not let this user end it.
+    pub fn abort(&self) -> io::Result<()> {
+        attach::abort(self.device)
     }
 
     /// The same, lazily, and ends its connection, so that whoever still uses it fails.
@@ -106,7 +116,7 @@ impl Whereabouts {
             return Ok(());
         }
         self.remove(true)?;
-        attach::abort(self.device)
+        self.abort()
     }
 
     fn place(&self) -> io::Result<Place> {
