@@ -4,6 +4,7 @@
 //! does so once; the lock of the table is not held while the kernel is asked. Deliberately not
 //! here: looking at mount points (`point`), sessions (`workfs_mount`).
 
+mod adding;
 mod away;
 mod below;
 pub(super) mod covers;
@@ -16,33 +17,29 @@ pub(super) mod users;
 pub(super) mod wanted;
 
 use std::os::fd::OwnedFd;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 use std::time::Instant;
 
 use crossbeam_channel::{Receiver, Sender};
 use parking_lot::Mutex;
-use workfs_mount::{
-    Mount, MountId, MountOptions, NodeType, ROOT, Tree, Underlay, attach, attach_in_place_of_dead,
-    serve_connection,
-};
+use workfs_mount::{Mount, MountId, NodeType, ROOT, Underlay};
 
 use super::Event;
-use super::failure::{Cause, Failure};
+use super::failure::Failure;
 use super::paths::StorePaths;
 use super::socket::wire::{MountAsk, MountInfo};
-use crate::engine::{Engine, PutAgent, Registered, offer, path_of_dir, user_name};
+use crate::engine::{Engine, PutAgent, Registered, offer, path_of_dir};
 use crate::kind::Role;
-use crate::limits::{MOUNTS_MAX, TAKEN_AWAY_WAIT};
-use crate::names::{AgentName, Shown, ShownPath, TreePath, shell_word};
+use crate::limits::TAKEN_AWAY_WAIT;
+use crate::names::{AgentName, Shown, TreePath};
 use crate::numbers::{Ino, UnixNanos};
 use crate::service::Caller;
 use crate::store::{Durability, Read};
-use crate::tree::{Hub, Identity, TxnTree};
-use below::{Asked, Point};
+use crate::tree::{Hub, TxnTree};
 use covers::Covers;
 use options::OwnOptions;
-use reach::{Reach, numbers_otherwise};
+use reach::Reach;
 use wanted::Who;
 
 /// The mounts of one daemon.
@@ -92,12 +89,6 @@ pub enum Place {
     Elsewhere(OwnedFd, u32),
 }
 
-/// What a mount is served on.
-enum On<'c> {
-    Point(Point<'c>),
-    Connection(OwnedFd),
-}
-
 /// A mount that was asked for.
 #[derive(Debug)]
 pub struct Added {
@@ -141,126 +132,6 @@ impl Mounts {
         let added = self.add_alone(ask, place, uid, now);
         self.note_try();
         added
-    }
-
-    fn add_alone(
-        &self,
-        ask: &MountAsk,
-        place: Place,
-        uid: u32,
-        now: UnixNanos,
-    ) -> Result<Added, Failure> {
-        let dir = PathBuf::from(&ask.dir);
-        let own = OwnOptions::parse(&ask.options)?;
-        let who = Who::of(ask, &own)?;
-        self.refuse_place(&dir, &own)?;
-        if let Some((mount, info)) = self.find(&dir) {
-            who.expect_role(self.registered(&who).map(|agent| agent.role))?;
-            let added = same(mount, info, &who, &own)?;
-            return Ok(Added { info: self.as_of_now(added.info), ..added });
-        }
-        // Before the directory is touched: where a dead mount lies, nobody can write below it.
-        let root = self.shown(&who.root)?;
-        who.expect_role(self.registered(&who).map(|agent| agent.role))?;
-        let mut kernel = own.kernel()?;
-        let id = self.next_id()?;
-        let nonempty = ask.nonempty || own.nonempty;
-        let mut notes = Vec::new();
-        let none_ends = self.finishing.lock();
-        let other_numbers =
-            matches!(place, Place::Elsewhere(_, process) if numbers_otherwise(process));
-        let (on, reach) = match place {
-            Place::Here => {
-                let asked = Asked { nonempty, words: ask.words() };
-                (On::Point(Point::find(&dir, &self.covers, asked, &mut notes)?), None)
-            }
-            Place::Elsewhere(connection, process) => {
-                (On::Connection(connection), Reach::by(process, &dir))
-            }
-        };
-        let private = matches!(on, On::Connection(_));
-        notes.extend(options::left_out(&kernel).filter(|_| !private));
-        (kernel.root, kernel.other_numbers) = (root, other_numbers);
-        if !own.names_source() {
-            kernel.fs_name = self.paths.source();
-        }
-        notes.extend(options::protect(&mut kernel, self.engine.write_protection()));
-        let maker = user_name(uid);
-        let shows_stored = kernel.shows_stored();
-        let asks = kernel.is_checked(uid).then(|| kernel.shows());
-        let is_checked = shows_stored && asks.is_some();
-        let agent = who.agent.clone();
-        let is_read_only = kernel.read_only;
-        let identity =
-            Identity { agent, maker, root, shows_stored, is_checked, is_read_only, asks };
-        self.hub.introduce(id, identity);
-        // Not before the kernel has it: where nothing can be mounted nobody is registered.
-        let register = || self.register(&who, uid);
-        let served = self.serve_on(on, id, (&dir, &kernel), register, &mut notes);
-        drop(none_ends);
-        let (mount, below) = served.inspect_err(|_| self.hub.remove_mount(id))?;
-        let mount = Arc::new(mount);
-        let info = MountInfo {
-            mount: id.0,
-            dir: ask.dir.clone(),
-            agent: who.agent.as_ref().map(ToString::to_string),
-            role: String::new(),
-            root: who.root.as_ref().map(ShownPath::from).unwrap_or_default(),
-            options: ask.options.clone(),
-            since: now.rfc3339_seconds(),
-            uid,
-            detached: false,
-            private,
-            device: mount.device(),
-        };
-        let here = mount.device().map(|device| (mount.dir().to_owned(), device));
-        let found = here.or_else(|| reach.as_ref().map(Reach::place));
-        self.hub.add_mount(Arc::clone(&mount), found);
-        let (temporary, row) = (ask.temporary, Arc::clone(&mount));
-        let mut table = self.table.lock();
-        table.served = true;
-        table.rows.push(Row { mount: row, below, info: info.clone(), temporary, reach });
-        drop(table);
-        let info = self.as_of_now(info);
-        Ok(Added { mount, info, already: false, notes })
-    }
-
-    /// A number for one mount more, if there may be one.
-    fn next_id(&self) -> Result<MountId, Failure> {
-        let mut table = self.table.lock();
-        if table.rows.len() >= MOUNTS_MAX {
-            let reason = format!("this daemon has {MOUNTS_MAX} mounts already");
-            return Err(Failure::new(Cause::Busy, reason, "unmount one first"));
-        }
-        table.last += 1;
-        Ok(MountId(table.last))
-    }
-
-    /// Serves the tree there, from when the kernel has the mount and `register` was done; gives what lies below,
-    /// too.
-    fn serve_on(
-        &self,
-        on: On<'_>,
-        id: MountId,
-        (dir, kernel): (&Path, &MountOptions),
-        register: impl FnOnce() -> Result<(), Failure>,
-        notes: &mut Vec<String>,
-    ) -> Result<(Mount, Option<Underlay>), Failure> {
-        let tree = Arc::clone(&self.tree) as Arc<dyn Tree>;
-        match on {
-            On::Point(point) => point.mount(notes, |dir, is_dead| {
-                let attached = match is_dead {
-                    false => attach(dir, kernel)?,
-                    true => attach_in_place_of_dead(dir, kernel)?,
-                };
-                register()?;
-                Ok(attached.serve(tree, id)?)
-            }),
-            On::Connection(connection) => {
-                register()?;
-                Ok((serve_connection(tree, id, dir, kernel, connection)?, None))
-            }
-        }
     }
 
     /// The directory of the tree that a mount is to show.
@@ -475,20 +346,4 @@ impl Row {
     fn is_seen(&self) -> bool {
         !self.info.detached && !self.info.private
     }
-}
-
-/// The same mount asked for again is no error; another one on the same directory is.
-fn same(mount: Arc<Mount>, info: MountInfo, who: &Who, own: &OwnOptions) -> Result<Added, Failure> {
-    let agent = who.agent.as_ref().map(|name| name.as_str());
-    let root = who.root.as_ref().map(ShownPath::from).unwrap_or_default();
-    // In another order, or with words that mean nothing here (`_netdev`), they are the same options.
-    let is_as_asked = OwnOptions::parse(&info.options)?.kernel()? == own.kernel()?;
-    if info.agent.as_deref() != agent || !is_as_asked || info.root != root {
-        let reason = format!("{} is mounted already, with other options", info.dir.shown());
-        let remedy =
-            format!("unmount it first (`workfs unmount {}`)", shell_word(info.dir.as_bytes()));
-        return Err(Failure::new(Cause::Conflict, reason, remedy));
-    }
-    let notes = vec![format!("{} is mounted already", info.dir.shown())];
-    Ok(Added { mount, info, already: true, notes })
 }
