@@ -169,6 +169,12 @@ impl Computed {
         })
     }
 
+    /// Those of which there is one in each mount.
+    fn fixed() -> impl Iterator<Item = Computed> {
+        let control = CONTROL.iter().map(|(_, known)| *known);
+        [Computed::Control, Computed::AgentsMd].into_iter().chain(control)
+    }
+
     /// The computed node of a number, if it is one.
     pub fn of(ino: Ino) -> Option<Computed> {
         Some(match ino.0 {
@@ -189,24 +195,8 @@ impl Computed {
             number if number & WHY != 0 => Computed::FileWhy(Ino(number & !WHY)),
             number if number & REJECTED != 0 => Computed::Rejected(RefusalKey(number & !REJECTED)),
             number if number >= FIRST => match number - FIRST {
-                0 => Computed::Control,
-                1 => Computed::AgentsMd,
-                2 => Computed::Why,
-                3 => Computed::Status,
-                4 => Computed::Events,
-                5 => Computed::Config,
-                6 => Computed::RejectedDir,
-                7 => Computed::Kinds,
-                32 => Computed::Agents,
-                33 => Computed::Leases,
-                34 => Computed::HoldDir,
-                35 => Computed::Txns,
-                36 => Computed::Commit,
-                37 => Computed::Metrics,
-                number if KIND_FILES.contains(&number) => {
-                    Computed::KindFile(number - KIND_FILES.start)
-                }
-                _ => return None,
+                nth if KIND_FILES.contains(&nth) => Computed::KindFile(nth - KIND_FILES.start),
+                _ => Computed::fixed().find(|known| known.ino() == ino)?,
             },
             _ => return None,
         })
@@ -496,4 +486,17 @@ fn is_checked(read: &dyn Read, config: &Config, dir: Ino, name: &FileName) -> Re
     }
     let scope = config.files().scope(&path_of_dir(read, dir)?);
     Ok(scope.is_some_and(|scope| config.files().check(&scope, name).is_some()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_has_a_number_of_its_own() {
+        let kinds = [0, KIND_FILES.end - KIND_FILES.start - 1].map(Computed::KindFile);
+        for known in Computed::fixed().chain(kinds) {
+            assert_eq!(Computed::of(known.ino()), Some(known));
+        }
+    }
 }
