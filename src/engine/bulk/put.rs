@@ -322,39 +322,39 @@ impl Put {
                     && plain::read(turn.txn, there, 0, bytes.len())?[..] == bytes[..]
             }
             Class::Draft => turn.txn.draft(there.ino)?.ok_or_else(gone)?.content == bytes[..],
-            Class::Record => return self.compare_record(turn, there),
+            Class::Record => {
+                let text = match &self.content {
+                    PutContent::Record(text) => Text::clone(text),
+                    _ => Text::new(Arc::clone(bytes)),
+                };
+                return compare_record(turn, there, &text);
+            }
         };
         if same { unchanged } else { left("other content is there") }
     }
+}
 
-    fn compare_record(&self, turn: &Turn<'_>, there: &Node) -> Result<Placed, Stop> {
-        let record = turn.txn.record_at(there.ino)?.ok_or_else(gone)?;
-        let home = home_of(turn, &record)?;
-        let text = match &self.content {
-            PutContent::File(bytes) => Text::new(Arc::clone(bytes)),
-            PutContent::Record(text) => (**text).clone(),
-            PutContent::Directory | PutContent::Symlink(_) | PutContent::Name(_) => {
-                return Err(gone().into());
-            }
-        };
-        let content = turn.content(&record)?;
-        if content[..] == text.bytes[..] {
-            return Ok(Placed::Unchanged(there.ino));
-        }
-        let (said, _) = correct(&text, &home);
-        if content[..] == said.bytes[..] {
-            return Ok(Placed::Unchanged(there.ino));
-        }
-        let version = record.version;
-        let known = imported_as(turn, &record, &home.file_path().to_string(), &said.bytes)?;
-        Ok(match known {
-            Lookback::HasIt => Placed::MovedOn(format!("it is at version {version} now")),
-            // Of a long past nothing is overwritten for it: somebody looks.
-            Lookback::HasNot | Lookback::TooLong => {
-                Placed::Left(format!("another text of it is there, at version {version}"))
-            }
-        })
+/// A record is there: with this text now, or once, or with another one.
+fn compare_record(turn: &Turn<'_>, there: &Node, text: &Text) -> Result<Placed, Stop> {
+    let record = turn.txn.record_at(there.ino)?.ok_or_else(gone)?;
+    let home = home_of(turn, &record)?;
+    let content = turn.content(&record)?;
+    if content[..] == text.bytes[..] {
+        return Ok(Placed::Unchanged(there.ino));
     }
+    let (said, _) = correct(text, &home);
+    if content[..] == said.bytes[..] {
+        return Ok(Placed::Unchanged(there.ino));
+    }
+    let version = record.version;
+    let known = imported_as(turn, &record, &home.file_path().to_string(), &said.bytes)?;
+    Ok(match known {
+        Lookback::HasIt => Placed::MovedOn(format!("it is at version {version} now")),
+        // Of a long past nothing is overwritten for it: somebody looks.
+        Lookback::HasNot | Lookback::TooLong => {
+            Placed::Left(format!("another text of it is there, at version {version}"))
+        }
+    })
 }
 
 /// The text with the directory's status, where it has one that is not the directory's.
