@@ -278,6 +278,16 @@ impl Mount {
         matches!(self.ended.try_recv(), Err(crossbeam_channel::TryRecvError::Disconnected))
     }
 
+    /// Whether the kernel has it, be it nowhere to be seen: in use after it was taken from sight, or in another mount
+    /// name space.
+    #[must_use]
+    pub fn is_connected(&self) -> bool {
+        match &self.lies {
+            Lies::Here(here) => here.is_connected(),
+            Lies::Elsewhere => !self.has_ended(),
+        }
+    }
+
     /// Unmounts and waits for the session's threads. What another mount name space has of it ends, too, as it does
     /// there where mounts are shared. Does nothing if it is unmounted already; where it was taken from sight and is
     /// in use, it goes on. Must not be called from inside a call into the tree.
@@ -295,7 +305,7 @@ impl Mount {
             {
                 tracing::warn!(mount = self.id.0, %error, "another mount name space has it still");
             }
-            if here.is_connected() {
+            if self.is_connected() {
                 return Ok(());
             }
         }

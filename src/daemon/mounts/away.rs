@@ -57,10 +57,10 @@ impl Mounts {
 
     /// It is nowhere to be seen, and may be in use all the same.
     fn unmounted(&self, mount: &Mount, dir: &Path) {
-        if mount.has_ended() {
-            self.finish(mount.id());
-        } else {
+        if mount.is_connected() {
             self.detached(mount, dir);
+        } else {
+            self.finish(mount.id());
         }
     }
 
@@ -71,7 +71,7 @@ impl Mounts {
         let all: Vec<(Arc<Mount>, bool)> = self.table.lock().rows.iter().map(row).collect();
         for (mount, detached) in all {
             // One that lies elsewhere fails from the end of this process on.
-            let is_over = |mount: &Mount| mount.unmount().is_ok() && mount.has_ended();
+            let is_over = |mount: &Mount| mount.unmount().is_ok() && !mount.is_connected();
             if mount.lies_here() && (detached || !is_over(&mount)) {
                 point::cut_off(&mount);
             }

@@ -1,28 +1,29 @@
 //! Names that are not stored but computed: `AGENTS.md`, `.workfs/`, `X.yaml.why`, `ready/`.
 //!
-//! What must stay true: they are read-only, rendered when they are opened, and not listed, so
-//! that `grep -r` and `find` do not touch them (`AGENTS.md` and `ready/` are: they are meant to be
-//! found). Their inode numbers lie above all stored ones. Deliberately not here: what lies in `ready/`.
+//! What must stay true: they are read-only, rendered when they are opened, and not listed, so that `grep -r` and `find`
+//! do not touch them (`AGENTS.md` and `ready/` are: they are meant to be found). Their inode numbers lie above all stored
+//! ones. Deliberately not here: what lies in `ready/`.
 
 pub(super) mod events;
 pub(super) mod history;
 pub(super) mod hold;
 pub(super) mod listing;
 mod status;
+mod viewer;
 pub(super) mod why;
 
 use std::collections::HashSet;
 use std::sync::Arc;
 
 use crate::config::{Binding, Config, Reader, agents_md};
-use crate::engine::{Ends, LeaseClock, Registry, Slot, governed, path_of, path_of_dir, slot};
+use crate::engine::{Slot, governed, path_of, path_of_dir, slot};
 use crate::kind::Role;
-use crate::names::{AGENTS_FILE, AgentName, CONTROL_DIR, Dentry, FileName};
-use crate::numbers::{G, Ino, RecordKey, RefusalKey, UnixNanos};
-use crate::refusal::Refusal;
+use crate::names::{AGENTS_FILE, CONTROL_DIR, Dentry, FileName};
+use crate::numbers::{G, Ino, RecordKey, RefusalKey};
 use crate::store::{Class, Read, Result};
 
 use history::{PastDir, Pasts};
+pub(super) use viewer::Viewer;
 
 /// Stored inode numbers stay below this.
 const FIRST: u64 = 1 << 48;
@@ -239,8 +240,7 @@ impl Computed {
             Computed::Hold(_) => 0o666,
             // Whoever may come in may make a transaction, and end only its own.
             Computed::Txns => 0o1777,
-            // The kernel asks of who renames onto `commit` whether he may write the directory that it lies in. What
-            // else is to be made there the file system refuses, and says why.
+            // The kernel lets nobody rename onto `commit` who may not write here. All else is refused, with the reason.
             Computed::Commit | Computed::Control => 0o777,
             other if other.is_dir() => 0o555,
             _ => 0o444,
@@ -259,39 +259,6 @@ impl Computed {
             Computed::Ready(dir) => dir,
             _ => workfs_mount::ROOT,
         }
-    }
-}
-
-/// Who looks, and through what.
-pub(super) struct Viewer {
-    /// The user.
-    pub uid: u32,
-    /// Its first group.
-    pub gid: u32,
-    /// Whether the kernel is shown that roles say who may write what is governed.
-    pub shows_roles: bool,
-    pub config: Arc<Config>,
-    pub agents: Arc<Registry>,
-    /// Whom it acts for.
-    pub actor: AgentName,
-    pub role: Role,
-    /// The root of its mount.
-    pub root: Ino,
-    /// Whether nothing can be changed through it.
-    pub is_read_only: bool,
-    /// The time.
-    pub now: UnixNanos,
-    pub lease_clock: LeaseClock,
-    /// Leases that are over, of which the store does not say so yet.
-    pub ends: Arc<Ends>,
-    /// Why changes are refused, whatever they are, where that was asked.
-    pub refuses: Option<Refusal>,
-}
-
-impl Viewer {
-    /// What lies in `.workfs/`.
-    fn control(&self) -> &'static [(&'static str, Computed)] {
-        control_of(self.root)
     }
 }
 
@@ -392,7 +359,7 @@ pub(super) fn list(
 ) -> Result<Listing> {
     let nodes = match dir {
         Computed::Control => {
-            let named = viewer.control().iter().filter_map(|(name, computed)| {
+            let named = control_of(viewer.root).iter().filter_map(|(name, computed)| {
                 FileName::new(name).ok().map(|name| (name, *computed))
             });
             named.collect()
