@@ -148,11 +148,12 @@ impl WorkTree {
         mode: RenameMode,
         reply: Reply<()>,
     ) {
-        if let (Some(Computed::Ready(dir)), None) = (Computed::of(from.dir), Computed::of(to.dir)) {
-            return self.rename_ready(caller, Dentry::of(dir, from.name), to, mode, reply);
-        }
-        if Computed::of(from.dir).is_some() || Computed::of(to.dir).is_some() {
-            return reply.send(Err(Rule::ReadOnly.errno(Door::Rename)));
+        match (Computed::of(from.dir), Computed::of(to.dir)) {
+            (None, None) => {}
+            (Some(Computed::Ready(dir)), None) => {
+                return self.rename_ready(caller, Dentry::of(dir, from.name), to, mode, reply);
+            }
+            _ => return reply.send(Err(Rule::ReadOnly.errno(Door::Rename))),
         }
         for at in [&from, &to] {
             if let Err(errno) = self.refuse_computed(caller, at.as_ref(), "rename") {

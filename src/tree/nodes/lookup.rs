@@ -40,10 +40,10 @@ impl WorkTree {
         // Asked before the snapshot is taken: see `kernels/absent`.
         let is_told = self.hub.absent.tells_of(parent);
         let ticket = self.hub.scopes.ticket();
-        let find = |read: &dyn Read| self.find_in(ticket, read, caller, Dentry::of(parent, name));
+        let (dir, at) = (Computed::of(parent), Dentry::of(parent, name));
+        let find = |read: &dyn Read| self.find_in(ticket, read, caller, (dir, at));
         // What lies in a computed directory may be made of many rows.
-        let is_computed = Computed::of(parent).is_some();
-        let found = if is_computed { self.read(find) } else { self.glance(find) }?;
+        let found = if dir.is_some() { self.read(find) } else { self.glance(find) }?;
         if let Found::Entry(entry) = found {
             return Ok(Some(entry));
         }
@@ -66,26 +66,29 @@ impl WorkTree {
         ticket: ScopeTicket,
         read: &dyn Read,
         caller: &Caller,
-        at: Dentry<&FileName>,
+        (dir, at): (Option<Computed>, Dentry<&FileName>),
     ) -> Result<Found, StoreError> {
         let or_hidden = |entry: Option<Entry>| entry.map_or(Found::Hidden, Found::Entry);
-        if let Some(Computed::Ready(dir)) = Computed::of(at.dir) {
-            return self.lookup_ready(read, caller, dir, at.name).map(or_hidden);
-        }
-        if Computed::of(at.dir).is_none()
-            && !self.is_at_root(caller, at)
-            && let Some(node) = read.lookup(at.dir, at.name)?
-        {
-            let seen_for = self.seen_for(&node.kind(), caller);
-            self.note_looked(ticket, read, caller, &node)?;
-            let attr = self.shown(read, caller, &node)?;
-            return Ok(or_hidden(seen_for.map(|ttl| self.told(caller, attr, ttl))));
-        }
-        if Computed::of(at.dir) == Some(Computed::HoldDir) {
-            let viewer = self.viewer(caller);
-            let found = hold::find(read, Dentry { dir: viewer.root, ..at }, Some(&viewer.actor))?;
-            let entry = found.map(|found| self.computed_entry(read, &viewer, found));
-            return entry.transpose().map(or_hidden);
+        match dir {
+            None if !self.is_at_root(caller, at) => {
+                if let Some(node) = read.lookup(at.dir, at.name)? {
+                    let seen_for = self.seen_for(&node.kind(), caller);
+                    self.note_looked(ticket, read, caller, &node)?;
+                    let attr = self.shown(read, caller, &node)?;
+                    return Ok(or_hidden(seen_for.map(|ttl| self.told(caller, attr, ttl))));
+                }
+            }
+            Some(Computed::Ready(dir)) => {
+                return self.lookup_ready(read, caller, dir, at.name).map(or_hidden);
+            }
+            Some(Computed::HoldDir) => {
+                let viewer = self.viewer(caller);
+                let root = Dentry { dir: viewer.root, ..at };
+                let found = hold::find(read, root, Some(&viewer.actor))?;
+                let entry = found.map(|found| self.computed_entry(read, &viewer, found));
+                return entry.transpose().map(or_hidden);
+            }
+            _ => {}
         }
         let (config, pasts, root) = (self.engine.config(), &self.pasts, self.root(caller));
         if let Some(found) = computed::lookup(read, &config, pasts, root, at)? {

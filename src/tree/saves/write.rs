@@ -11,7 +11,7 @@ use crate::engine::{
 };
 use crate::numbers::Ino;
 use crate::refusal::{Door, Refusal, Rule};
-use crate::store::{Record, Standing, When};
+use crate::store::When;
 use crate::tree::callers::inherited::is_kept_open;
 use crate::tree::handles::Open;
 use crate::tree::nodes::attr;
@@ -275,12 +275,10 @@ impl WorkTree {
     /// What was saved through `ino`. A record may have another file, and gets one where somebody has
     /// mapped the one that it had.
     fn file_now(&self, ino: Ino, made: Option<&Made>) -> Ino {
-        let ino = made.and_then(|made| made.ino).unwrap_or(ino);
-        let Some(made) = made.filter(|_| self.hub.is_mapped(ino)) else { return ino };
-        match self.read(|read| read.record(made.record)) {
-            Ok(Some(Record { standing: Standing::Live { ino, .. }, .. })) => ino,
-            _ => ino,
-        }
+        let saved = made.and_then(|made| made.ino).unwrap_or(ino);
+        let Some(made) = made.filter(|_| self.hub.is_mapped(saved)) else { return saved };
+        let record = self.read(|read| read.record(made.record)).ok().flatten();
+        record.and_then(|record| record.ino()).unwrap_or(saved)
     }
 
     /// Notes how a judgement ended, in the handle and in what the process has seen.
