@@ -287,7 +287,7 @@ fn make_path(engine: &Engine, context: &Context, path: &TreePath) -> Result<Opti
             Some(node) => node.ino,
             None => {
                 let (name, content) = (name.clone(), NewContent::Directory);
-                let create = Create { parent: at, name, mode: 0o755, content, on_draft: None };
+                let create = Create::new(at, name, 0o755, content);
                 engine.run(context.clone(), create)?.ino
             }
         };

@@ -44,7 +44,7 @@ fn bob_has_among(on_expiry: &str, dirs: &str) -> Desk {
 #[track_caller]
 pub fn write_for_bob(desk: &Desk, text: &str) {
     let (parent, name) = (desk.dir("bob"), FileName::new("t-1.yaml").unwrap());
-    let create = Create { parent, name, mode: 0o644, content: NewContent::File, on_draft: None };
+    let create = Create::new(parent, name, 0o644, NewContent::File);
     let ino = desk.engine().run(Desk::operator(), create).unwrap().ino;
     let save = Save::of(ino, Sight::Known(Base::Unseen), Text::new(text.as_bytes()));
     let saved = desk.engine().run(Desk::operator().at(Door::Handle), save).unwrap();

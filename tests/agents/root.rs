@@ -170,7 +170,7 @@ fn no_command_stores_what_workfs_shows() {
         let name = name(shown);
         let rule = |refused: Result<(), Refusal>| refused.unwrap_err().rule;
         let content = NewContent::Directory;
-        let create = Create { parent, name: name.clone(), mode: 0o755, content, on_draft: None };
+        let create = Create::new(parent, name.clone(), 0o755, content);
         assert_eq!(rule(desk.act("bob", create).map(drop)), Rule::ReadOnly, "{shown}");
         let link = Link { ino: file, parent, name: name.clone() };
         assert_eq!(rule(desk.act("bob", link).map(drop)), Rule::ReadOnly, "{shown}");

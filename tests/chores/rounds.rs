@@ -340,7 +340,7 @@ fn where_no_line_can_be_written_the_event_tells_and_the_line_follows() {
     desk.put_at("dead", "stuck", "status: error");
     let parent = desk.read(|read| Ok(read.workspaces()?[0].dir)).unwrap();
     let (name, content) = (FileName::new("WORKFLOW_LOG.md").unwrap(), NewContent::Directory);
-    let create = Create { parent, name, mode: 0o755, content, on_draft: None };
+    let create = Create::new(parent, name, 0o755, content);
     desk.engine().run(Desk::operator(), create).unwrap();
     let last = || desk.record("stuck").last_g;
     desk.pass(5 * HOUR);
@@ -480,7 +480,7 @@ fn drafts_of_another_workspace_keep_nobody_s_from_being_put_aside() {
     }
     let name = |name: &str| FileName::new(name).unwrap();
     let make = |parent, dir: &str, content| {
-        let create = Create { parent, name: name(dir), mode: 0o755, content, on_draft: None };
+        let create = Create::new(parent, name(dir), 0o755, content);
         desk.engine().run(Desk::operator(), create).unwrap().ino
     };
     let other = make(Ino(1), "other", NewContent::Directory);

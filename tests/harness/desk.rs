@@ -235,7 +235,7 @@ impl Desk {
     fn try_mkdir(&self, parent: Ino, dir: &str) -> std::result::Result<Ino, Refusal> {
         let name = FileName::new(dir).unwrap();
         let content = NewContent::Directory;
-        let create = Create { parent, name, mode: 0o755, content, on_draft: None };
+        let create = Create::new(parent, name, 0o755, content);
         self.engine().run(Desk::operator(), create).map(|node| node.ino)
     }
 
@@ -330,7 +330,7 @@ impl Desk {
     pub fn make(&self, name: &str) {
         let parent = self.read(|read| Ok(read.workspaces()?[0].dir)).unwrap();
         let (name, content) = (FileName::new(name).unwrap(), NewContent::File);
-        let create = Create { parent, name, mode: 0o644, content, on_draft: None };
+        let create = Create::new(parent, name, 0o644, content);
         self.engine().run(Desk::operator(), create).unwrap();
     }
 
@@ -427,7 +427,7 @@ impl Desk {
     /// An agent writes a new file of a task's name, with these fields, into its lane.
     pub fn write(&self, who: &str, task: &str, more: &str) -> std::result::Result<(), Refusal> {
         let (parent, name, content) = (self.dirs[who], file(task), NewContent::File);
-        let create = Create { parent, name, mode: 0o644, content, on_draft: None };
+        let create = Create::new(parent, name, 0o644, content);
         let ino = self.engine().run(Desk::context(who), create)?.ino;
         let text = Desk::text(task, &format!("agent: {who}\n{more}"));
         let save = Save::of(ino, Sight::Known(Base::Unseen), text);

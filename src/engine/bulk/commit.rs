@@ -331,7 +331,7 @@ impl Step {
         match self {
             Step::Create { at, mode, content, made: nth } => {
                 let Dentry { dir: parent, name } = done.place(at)?;
-                let node = Create { parent, name, mode, content, on_draft: None }.run(turn)?;
+                let node = Create::new(parent, name, mode, content).run(turn)?;
                 done.made.insert(nth, node.ino);
             }
             Step::Save { node, bytes } => {

@@ -73,7 +73,7 @@ fn make(turn: &mut Turn<'_>, path: &TreePath) -> Result<(), Stop> {
                 turn.require_mode(&at, 0o3)?;
                 let (parent, name) = (at.ino, name.clone());
                 let content = NewContent::Directory;
-                Create { parent, name, mode: 0o755, content, on_draft: None }.run(turn)?
+                Create::new(parent, name, 0o755, content).run(turn)?
             }
         };
     }

@@ -38,9 +38,7 @@ impl Chore for PutAside {
             Some(node) => as_directory(&node, &self.into)?,
             None => {
                 let (name, content) = (self.into, NewContent::Directory);
-                Create { parent: self.dir, name, mode: 0o755, content, on_draft: None }
-                    .run(turn)?
-                    .ino
+                Create::new(self.dir, name, 0o755, content).run(turn)?.ino
             }
         };
         let new_name = free(turn, into, &draft.name)?.ok_or_else(|| {

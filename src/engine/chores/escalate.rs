@@ -121,7 +121,7 @@ fn append_line(turn: &mut Turn<'_>, dir: Ino, name: &FileName, line: &str) -> Re
         Some(_) => return Ok(false),
         None => {
             let (name, content) = (name.clone(), NewContent::File);
-            Create { parent: dir, name, mode: 0o644, content, on_draft: None }.run(turn)?
+            Create::new(dir, name, 0o644, content).run(turn)?
         }
     };
     let begin = if ends_in_a_line(turn, &node)? { "" } else { "\n" };

@@ -45,8 +45,7 @@ pub(super) fn hand_over(turn: &mut Turn<'_>, record: RecordKey) -> Result<bool, 
     let (id, name) = free(turn, &lies, dir, &agent)?;
     let next = kind.follow_up((&id, &agent), (&done.id, said), turn.now);
     let text = Text::new(next.map(|next| record::write(&next)).unwrap_or_default());
-    let create =
-        Create { parent: dir, name, mode: 0o644, content: NewContent::File, on_draft: None };
+    let create = Create::new(dir, name, 0o644, NewContent::File);
     let ino = create.run(turn)?.ino;
     let sight = Sight::Known(Base::Unseen);
     // What cannot be a record is not made: the whole command is undone.

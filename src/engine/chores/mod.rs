@@ -125,7 +125,7 @@ impl Turn<'_> {
                 None => {
                     self.require_room(at)?;
                     let (content, mode) = (NewContent::Directory, 0o755);
-                    Create { parent: at, name, mode, content, on_draft: None }.run(self)?.ino
+                    Create::new(at, name, mode, content).run(self)?.ino
                 }
             };
         }

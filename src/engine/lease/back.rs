@@ -179,8 +179,7 @@ impl Had {
         let Some((lies, mut node)) = file else {
             let (parent, name) = (home.dir, home.name.clone());
             let content = NewContent::File;
-            let mut node =
-                Create { parent, name, mode: 0o644, content, on_draft: None }.run(turn)?;
+            let mut node = Create::new(parent, name, 0o644, content).run(turn)?;
             turn.txn.delete_draft(node.ino)?;
             // The daemon makes it; it is whose the directory is.
             if let Some(dir) = turn.txn.node(home.dir)? {

@@ -70,6 +70,14 @@ pub struct Create {
 /// The set-group-id bit: a directory with it passes its group on.
 const S_ISGID: u32 = 0o2000;
 
+impl Create {
+    /// One of which nobody is told before it is committed.
+    #[must_use]
+    pub fn new(parent: Ino, name: FileName, mode: u32, content: NewContent) -> Create {
+        Create { parent, name, mode, content, on_draft: None }
+    }
+}
+
 impl Command for Create {
     type Out = Node;
 

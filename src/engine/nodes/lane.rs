@@ -82,7 +82,7 @@ impl<C: BringsTo> Command for IntoLane<C> {
 fn make(turn: &mut Turn<'_>, parent: Ino, name: FileName) -> Result<Ino, Stop> {
     let mode = turn.directory(parent)?.mode & 0o777;
     let content = NewContent::Directory;
-    Ok(Create { parent, name, mode, content, on_draft: None }.run(turn)?.ino)
+    Ok(Create::new(parent, name, mode, content).run(turn)?.ino)
 }
 
 impl BringsTo for Rename {

@@ -29,7 +29,7 @@ fn a_change_that_meets_damage_is_undone_alone() {
             } else {
                 let name = FileName::new(nth.to_string()).unwrap();
                 let content = NewContent::File;
-                let create = Create { parent, name, mode: 0o644, content, on_draft: None };
+                let create = Create::new(parent, name, 0o644, content);
                 engine.submit(context.clone(), create, move |ran| answer(ran.map(drop)));
             }
         }
@@ -120,7 +120,7 @@ fn of_a_past_that_is_too_long_to_look_at_nobody_is_given_what_another_may_have_l
     moved((lane, inbox), &bob);
     let late = |base| {
         let (text, content) = (Text::new(b"status: assigned\n".to_vec()), NewContent::File);
-        let create = Create { parent: lane, name: name(), mode: 0o644, content, on_draft: None };
+        let create = Create::new(lane, name(), 0o644, content);
         let ino = bench.service.engine.run(bob.clone(), create).unwrap().ino;
         let save = Save::of(ino, Sight::Known(base), text);
         match bench.service.engine.run(bob.clone(), save).unwrap() {

@@ -413,7 +413,7 @@ fn a_large_file_whose_part_was_replaced_gets_no_name() {
                 bench.service.engine.run(bench.context(), remove).unwrap();
                 let path = format!("plain/{name}");
                 let content = NewContent::File;
-                let create = Create { parent: dir, name, mode: 0o644, content, on_draft: None };
+                let create = Create::new(dir, name, 0o644, content);
                 bench.service.engine.run(bench.context(), create).unwrap();
                 other = Some(path);
             }

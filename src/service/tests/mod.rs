@@ -107,7 +107,7 @@ impl Bench {
                 Some(node) => node.ino,
                 None => {
                     let (name, content) = (name.clone(), NewContent::Directory);
-                    let create = Create { parent: at, name, mode: 0o755, content, on_draft: None };
+                    let create = Create::new(at, name, 0o755, content);
                     self.service.engine.run(self.context(), create).unwrap().ino
                 }
             };
@@ -123,7 +123,7 @@ impl Bench {
             Some(node) => node.ino,
             None => {
                 let (name, content) = (FileName::new(name.as_bytes()).unwrap(), NewContent::File);
-                let create = Create { parent, name, mode: 0o644, content, on_draft: None };
+                let create = Create::new(parent, name, 0o644, content);
                 self.service.engine.run(self.context(), create).unwrap().ino
             }
         };

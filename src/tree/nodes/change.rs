@@ -43,7 +43,7 @@ impl WorkTree {
         }
         self.ghosts.remove(caller, parent, &name);
         let content = content_of(node);
-        let command = Create { parent, name, mode, content, on_draft: None };
+        let command = Create::new(parent, name, mode, content);
         self.submit_for_entry(caller, Door::Name, command, reply);
     }
 
