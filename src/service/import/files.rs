@@ -13,8 +13,7 @@ use super::big::Big;
 use super::flow::Flow;
 use super::walk::{FoundDir, Inode, Lies, Meta, Xattrs, xattrs};
 use super::{
-    About, Correction, DraftReason, Import, ImportReport, Made, Unreadable, big, flow,
-    is_of_the_store,
+    About, Correction, DraftReason, Import, ImportReport, Made, Unreadable, big, ends_all, flow,
 };
 use crate::engine::{Placed, Put, PutContent, Text};
 use crate::names::{FileName, TreePath};
@@ -353,7 +352,7 @@ impl Import<'_> {
             Ok(Placed::MovedOn(why)) => report.moved_on.push(Unreadable { path, why }),
             Ok(Placed::Left(why)) => report.left_alone.push(Unreadable { path, why }),
             // What lies there cannot be read: a part of it may be lost, and the others need not be.
-            Err(refusal) if refusal.rule != Rule::Damaged && is_of_the_store(&refusal) => {
+            Err(refusal) if refusal.rule != Rule::Damaged && ends_all(&refusal) => {
                 outcome.failed = Some(refusal);
             }
             Err(refusal) => report.left_alone.push(Unreadable { path, why: refusal.reason }),

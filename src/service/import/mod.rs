@@ -219,7 +219,7 @@ impl Import<'_> {
             let command = SetXattr { ino, name, value, mode: XattrMode::Set };
             match self.service.engine.run(self.caller.context(), command) {
                 Ok(()) => {}
-                Err(refusal) if is_of_the_store(&refusal) => return Err(refusal),
+                Err(refusal) if ends_all(&refusal) => return Err(refusal),
                 Err(refusal) => {
                     let why = format!("its attribute `{told}`: {}", refusal.reason);
                     report.unreadable.push(Unreadable { path: self.shown(&about.path), why });
@@ -278,8 +278,13 @@ impl Import<'_> {
     }
 }
 
-/// Whether the whole store is in trouble: then there is no use in going on with other files.
+/// Whether the whole store is in trouble: then there is no use in going on with others.
 pub(super) fn is_of_the_store(refusal: &Refusal) -> bool {
-    use Rule::{Damaged, Deadline, NoSpace, Quota, ReadOnly, Store};
-    matches!(refusal.rule, Store | Damaged | NoSpace | Quota | ReadOnly | Deadline)
+    use Rule::{Damaged, Deadline, NoSpace, ReadOnly, Store};
+    matches!(refusal.rule, Store | Damaged | NoSpace | ReadOnly | Deadline)
+}
+
+/// Whether there is no use in going on with other files: mostly they come under the same quota.
+pub(super) fn ends_all(refusal: &Refusal) -> bool {
+    refusal.rule == Rule::Quota || is_of_the_store(refusal)
 }

@@ -154,7 +154,7 @@ fn claim_best(
         match service.engine.run(caller.context(), claim) {
             Ok(taken) => return report(service, caller, &workspace, &taken.record),
             Err(refusal) if refusal.rule == Rule::Absent => {}
-            Err(refusal) if is_of_the_store(&refusal) && refusal.rule != Rule::Quota => {
+            Err(refusal) if is_of_the_store(&refusal) => {
                 return Err(refusal.into());
             }
             // Something is in the way of all that is ready there, or of this caller: not elsewhere.

@@ -5,7 +5,6 @@ use serde::{Deserialize, Serialize};
 use crate::engine::Heartbeat;
 use crate::names::{AgentName, ShownPath};
 use crate::numbers::{Attempt, LeaseTime, RecordKey};
-use crate::refusal::Rule;
 use crate::service::find::{dir_of, path_of, record};
 use crate::service::import::is_of_the_store;
 use crate::service::{Caller, Exit, Failure, HeartbeatArgs, Service};
@@ -109,7 +108,7 @@ pub(in crate::service) fn heartbeat(
         let until = match service.engine.run(caller.context(), Heartbeat { record: key }) {
             Ok(until) => until,
             // What failed for want of the store fails for the next, too.
-            Err(refusal) if is_of_the_store(&refusal) && refusal.rule != Rule::Quota => {
+            Err(refusal) if is_of_the_store(&refusal) => {
                 return Err(refusal.into());
             }
             // Its others are renewed all the same.

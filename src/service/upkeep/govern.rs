@@ -16,9 +16,7 @@ use crate::engine::{
 use crate::kind::Place;
 use crate::names::{FileName, ShownPath, TreePath};
 use crate::numbers::{Ino, ROOT};
-use crate::service::import::{
-    Correction, DraftReason, Listed, Unreadable, is_of_the_store, show_lists,
-};
+use crate::service::import::{Correction, DraftReason, Listed, Unreadable, ends_all, show_lists};
 use crate::service::{Caller, Failure};
 use crate::store::{Class, NodeType, Read, Standing, StoreError};
 use crate::units::counted;
@@ -88,7 +86,7 @@ pub fn govern(
     let take_over = |report: &mut GovernReport, parent, name, path: &TreePath| {
         match engine.run(caller.context(), Govern { parent, name }) {
             Ok(placed) => report.note(path, placed),
-            Err(refusal) if is_of_the_store(&refusal) => return Err(refusal),
+            Err(refusal) if ends_all(&refusal) => return Err(refusal),
             Err(refusal) => {
                 let why = format!("{refusal}: {}", refusal.remedy);
                 report.left.push(Unreadable { path: path.into(), why });
