@@ -22,7 +22,7 @@ pub use error::MountError;
 pub use ids::{Handle, Ino, MountId, ROOT};
 pub use locks::Locks;
 pub use mounting::as_user::as_user;
-pub use mounting::attach::unmount;
+pub use mounting::attach::{Unmounting, unmount};
 pub use mounting::attached::{Attached, attach, attach_in_place_of_dead, serve};
 pub use mounting::cover::{Cover, Underlay, cover, uncover};
 pub use mounting::deadline::within;

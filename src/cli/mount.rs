@@ -13,7 +13,7 @@ use super::exit::Exit;
 use super::output::{Output, Stop};
 use crate::daemon::{
     self, Answer, Ask, Cause, Client, Covers, Failure, HeldWait, LOOK_AGAIN, MountAsk, MountInfo,
-    MountLine, Options, Patience, Spawned, StorePaths, UnmountAsk,
+    MountLine, Options, Patience, Spawned, StorePaths, UnmountAsk, Unmounting,
 };
 use crate::kind::Role;
 use crate::limits::{DAEMON_START_WAIT, MOUNT_ANSWER_WAIT, MOUNT_END_WAIT, UNMOUNT_PATIENCE};
@@ -142,7 +142,7 @@ fn behind(options: &Options, ask: &MountAsk, output: &Output) -> Result<Exit, St
         let said = |reason: &str| matches!(stop, Stop::Failed(said) if said.reason == reason);
         if !was_dead
             && daemon::is_dead(dir)
-            && let Err(failure) = daemon::clean_up(dir, &covers, false)
+            && let Err(failure) = daemon::clean_up(dir, &covers, Unmounting::IfUnused)
             && !said(&failure.reason)
         {
             output.note(&failure.reason);

@@ -9,7 +9,8 @@ use super::exit::Exit;
 use super::output::{Output, Stop};
 use super::{Global, mounts, store};
 use crate::daemon::{
-    self, Answer, Ask, Cause, Client, Covers, Failure, MountInfo, MountLine, StorePaths, UnmountAsk,
+    self, Answer, Ask, Cause, Client, Covers, Failure, MountInfo, MountLine, StorePaths,
+    UnmountAsk, Unmounting,
 };
 use crate::names::Shown;
 
@@ -29,18 +30,19 @@ pub struct UnmountArgs {
 
 /// Runs it.
 pub fn run(args: &UnmountArgs, global: &Global, output: &Output) -> Result<Exit, Stop> {
+    let how = if args.lazy { Unmounting::Lazily } else { Unmounting::IfUnused };
     match &args.dir {
-        None => all(args.lazy, global, output),
-        Some(dir) => one(dir, args.lazy, global, output),
+        None => all(how, global, output),
+        Some(dir) => one(dir, how, global, output),
     }
 }
 
-fn all(lazy: bool, global: &Global, output: &Output) -> Result<Exit, Stop> {
+fn all(how: Unmounting, global: &Global, output: &Output) -> Result<Exit, Stop> {
     let paths = store::paths(global, &[])?;
     let served = Client::connect_or_nobody(&paths)?;
     let was_served = served.is_some();
-    let mut dirs = served.map(|client| stop(client, &paths, lazy)).transpose()?.unwrap_or_default();
-    dirs.extend(take_dead_away(&paths, lazy, output)?);
+    let mut dirs = served.map(|client| stop(client, &paths, how)).transpose()?.unwrap_or_default();
+    dirs.extend(take_dead_away(&paths, how, output)?);
     if output.json {
         tell_done(&dirs, output)?;
     } else if !was_served && dirs.is_empty() {
@@ -51,7 +53,11 @@ fn all(lazy: bool, global: &Global, output: &Output) -> Result<Exit, Stop> {
 
 /// What daemons of the store left that ended without unmounting. Of what fails the rest is done all
 /// the same.
-fn take_dead_away(paths: &StorePaths, lazy: bool, output: &Output) -> Result<Vec<String>, Stop> {
+fn take_dead_away(
+    paths: &StorePaths,
+    how: Unmounting,
+    output: &Output,
+) -> Result<Vec<String>, Stop> {
     let covers = Covers::kept_in(paths.covers());
     let source = paths.source();
     let mounted = daemon::of_workfs().into_iter().filter(|mount| mount.source == *source);
@@ -62,7 +68,7 @@ fn take_dead_away(paths: &StorePaths, lazy: bool, output: &Output) -> Result<Vec
     left.reverse();
     let (mut taken, mut failed) = (Vec::new(), None);
     for dir in left {
-        match daemon::clean_up(&dir, &covers, lazy) {
+        match daemon::clean_up(&dir, &covers, how) {
             Ok(Some(note)) => {
                 output.note(&note);
                 taken.push(dir.to_string_lossy().into_owned());
@@ -78,11 +84,11 @@ fn take_dead_away(paths: &StorePaths, lazy: bool, output: &Output) -> Result<Vec
 }
 
 /// Ends the daemon, and says which mounts it had. Where other mounts lie in them it goes on, unless they are to
-/// go along (`lazy`).
-fn stop(mut client: Client, paths: &StorePaths, lazy: bool) -> Result<Vec<String>, Stop> {
+/// go along (lazily).
+fn stop(mut client: Client, paths: &StorePaths, how: Unmounting) -> Result<Vec<String>, Stop> {
     let mut mounts = mounts::ask(paths)?.map(|(_, mounts)| mounts).unwrap_or_default();
     mounts.retain(|mount| !mount.detached);
-    if !lazy {
+    if how == Unmounting::IfUnused {
         let mut seen = mounts.iter().filter(|mount| !mount.private);
         seen.try_for_each(|mount| daemon::expect_nothing_inside(Path::new(&mount.dir)))?;
     }
@@ -92,14 +98,14 @@ fn stop(mut client: Client, paths: &StorePaths, lazy: bool) -> Result<Vec<String
     Ok(mounts.into_iter().map(|mount| mount.dir).collect())
 }
 
-fn one(dir: &Path, lazy: bool, global: &Global, output: &Output) -> Result<Exit, Stop> {
+fn one(dir: &Path, how: Unmounting, global: &Global, output: &Output) -> Result<Exit, Stop> {
     let dir = daemon::resolve(dir)?;
     let mounted = daemon::mounted_at(&dir);
     if let Some(mount) = mounted.as_ref().filter(|mount| !mount.is_workfs()) {
         let reason = format!("{} is a mount of {}, not of workfs", dir.shown(), mount.fs_type);
         return Err(Stop::failed(Exit::Usage, reason, "use umount(8)"));
     }
-    if mounted.is_some() && !lazy {
+    if mounted.is_some() && how == Unmounting::IfUnused {
         daemon::expect_nothing_inside(&dir)?;
     }
     // The mount itself tells its store, whichever one is named.
@@ -112,7 +118,7 @@ fn one(dir: &Path, lazy: bool, global: &Global, output: &Output) -> Result<Exit,
     // Whoever calls this from inside is not kept by this very process.
     std::env::set_current_dir("/").map_err(|error| Failure::io("leaving the directory", &error))?;
     // What is mounted there in another name space is none of this one's.
-    let asked = mounted.as_ref().map(|_| by_the_daemon(&paths, &dir, lazy));
+    let asked = mounted.as_ref().map(|_| by_the_daemon(&paths, &dir, how));
     match asked.unwrap_or(Ok(ByDaemon::NotIts)) {
         Ok(ByDaemon::Unmounted) => return done(&dir, output),
         Ok(ByDaemon::StillUsed(daemon)) => {
@@ -122,10 +128,10 @@ fn one(dir: &Path, lazy: bool, global: &Global, output: &Output) -> Result<Exit,
         // It ended, or the mount is another daemon's or nobody's.
         Ok(ByDaemon::NotIts) => {}
         // One that is stopped sees it when it goes on.
-        Err(failure) if lazy && failure.cause == Cause::Busy => {
+        Err(failure) if how == Unmounting::Lazily && failure.cause == Cause::Busy => {
             output.note(&failure.reason);
             output.note("it stays, with the store, until it goes on or is ended");
-            by_the_system(&dir, lazy)?;
+            by_the_system(&dir, how)?;
             return done(&dir, output);
         }
         Err(failure) => {
@@ -139,7 +145,7 @@ fn one(dir: &Path, lazy: bool, global: &Global, output: &Output) -> Result<Exit,
                       the daemon (`workfs unmount --all`)";
         return Err(Stop::failed(Exit::Absent, reason, remedy));
     }
-    without_daemon(&dir, mounted.as_ref(), &paths, (lazy, output))?;
+    without_daemon(&dir, mounted.as_ref(), &paths, (how, output))?;
     done(&dir, output)
 }
 
@@ -148,10 +154,10 @@ fn without_daemon(
     dir: &Path,
     mounted: Option<&MountLine>,
     paths: &StorePaths,
-    (lazy, output): (bool, &Output),
+    (how, output): (Unmounting, &Output),
 ) -> Result<(), Stop> {
     // A daemon that ended without unmounting left this; the directory below is given back.
-    if let Some(note) = daemon::clean_up(dir, &Covers::kept_in(paths.covers()), lazy)? {
+    if let Some(note) = daemon::clean_up(dir, &Covers::kept_in(paths.covers()), how)? {
         output.note(&note);
         return Ok(());
     }
@@ -172,7 +178,7 @@ fn without_daemon(
             let reason = format!("somebody has mounted on {dir} meanwhile ({fs_type})");
             Err(Stop::failed(Exit::Conflict, reason, "see what it is, then unmount that"))
         }
-        Some(_) => by_the_system(dir, lazy),
+        Some(_) => by_the_system(dir, how),
     }
 }
 
@@ -207,8 +213,9 @@ enum ByDaemon {
 }
 
 /// The store's daemon unmounts it, if it can.
-fn by_the_daemon(paths: &StorePaths, dir: &Path, lazy: bool) -> Result<ByDaemon, Failure> {
+fn by_the_daemon(paths: &StorePaths, dir: &Path, how: Unmounting) -> Result<ByDaemon, Failure> {
     let Some(mut client) = Client::connect(paths)? else { return Ok(ByDaemon::NotIts) };
+    let lazy = how == Unmounting::Lazily;
     let ask = UnmountAsk { dir: dir.to_str().unwrap_or_default().to_owned(), lazy };
     match client.ask(&Ask::Unmount(ask)) {
         Ok(Some(Answer::Unmounted { ending: true })) => {
@@ -257,7 +264,7 @@ fn tell_done(dirs: &[String], output: &Output) -> Result<(), Stop> {
 }
 
 /// A mount whose daemon cannot be asked from here; its session sees its end.
-fn by_the_system(dir: &Path, lazy: bool) -> Result<(), Stop> {
+fn by_the_system(dir: &Path, how: Unmounting) -> Result<(), Stop> {
     let own = rustix::process::geteuid();
     let user = daemon::mounted_at(dir).and_then(|mount| mount.user);
     if let Some(user) = user.filter(|user| !own.is_root() && *user != own.as_raw()) {
@@ -265,8 +272,8 @@ fn by_the_system(dir: &Path, lazy: bool) -> Result<(), Stop> {
         return Err(Stop::failed(Exit::Denied, reason, "that user or root can unmount it"));
     }
     // It hears of it a moment later, and gives the directory back.
-    let keeper = daemon::Keeper::of(dir).filter(|_| !lazy);
-    match daemon::unmount_at(dir, lazy) {
+    let keeper = daemon::Keeper::of(dir).filter(|_| how == Unmounting::IfUnused);
+    match daemon::unmount_at(dir, how) {
         Ok(()) => keeper.iter().for_each(daemon::Keeper::await_given_back),
         // Somebody else was faster.
         Err(_) if daemon::mounted_at(dir).is_none() => {}

@@ -111,15 +111,27 @@ pub(crate) fn switches(options: &MountOptions) -> impl Iterator<Item = (libc::c_
     all.into_iter().filter(|(is_on, ..)| *is_on).map(|(_, flag, attribute)| (flag, attribute))
 }
 
-/// Takes the topmost mount on `dir` away; `lazily`: also when it is in use, from sight at once
-/// and in fact when the last user lets go. The path's end is not followed, and no file system is
+/// How a mount is taken away.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Unmounting {
+    /// Not while it is in use.
+    IfUnused,
+    /// Also when it is in use: from sight at once, and in fact when the last user lets go.
+    Lazily,
+}
+
+/// Takes the topmost mount on `dir` away. The path's end is not followed, and no file system is
 /// asked anything, so that this does not hang on a dead mount.
 ///
 /// # Errors
 /// If it is in use (EBUSY), or the system refuses.
-pub fn unmount(dir: &Path, lazily: bool) -> io::Result<()> {
+pub fn unmount(dir: &Path, how: Unmounting) -> io::Result<()> {
     let target = c_string(dir.as_os_str())?;
-    let flags = libc::UMOUNT_NOFOLLOW | if lazily { libc::MNT_DETACH } else { 0 };
+    let lazily = match how {
+        Unmounting::IfUnused => 0,
+        Unmounting::Lazily => libc::MNT_DETACH,
+    };
+    let flags = libc::UMOUNT_NOFOLLOW | lazily;
     // SAFETY: the pointer is to a string that ends in NUL and outlives the call.
     let done = unsafe { libc::umount2(target.as_ptr(), flags) };
     if done == 0 {
@@ -127,7 +139,7 @@ pub fn unmount(dir: &Path, lazily: bool) -> io::Result<()> {
     }
     let error = io::Error::last_os_error();
     if error.raw_os_error() == Some(libc::EPERM) && !is_root() {
-        return fusermount::unmount(dir, lazily);
+        return fusermount::unmount(dir, how);
     }
     Err(error)
 }

@@ -8,7 +8,7 @@ use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use super::attach::{attach as mount_on, unmount};
+use super::attach::{Unmounting, attach as mount_on, unmount};
 use super::heal::resolved;
 use super::options::MountOptions;
 use super::replace;
@@ -84,7 +84,7 @@ impl Attached {
             Err(error) => {
                 // What was made just now lies on top.
                 drop(connection);
-                if let Err(error) = unmount(&dir, true) {
+                if let Err(error) = unmount(&dir, Unmounting::Lazily) {
                     tracing::error!(?dir, %error, "cannot take the mount away");
                 }
                 error

@@ -13,6 +13,7 @@ use std::process::{Command, Stdio};
 
 use rustix::fs::StatVfsMountFlags;
 
+use super::attach::Unmounting;
 use super::options::{MountOptions, SUBTYPE};
 use crate::error::MountError;
 
@@ -43,11 +44,11 @@ pub(crate) fn mount(dir: &Path, options: &MountOptions) -> Result<OwnedFd, Mount
 }
 
 /// Unmounts `dir`, as [`super::attach::unmount`].
-pub(crate) fn unmount(dir: &Path, lazily: bool) -> io::Result<()> {
+pub(crate) fn unmount(dir: &Path, how: Unmounting) -> io::Result<()> {
     let missing = || io::Error::new(io::ErrorKind::NotFound, "fusermount3 was not found");
     let mut command = Command::new(find().ok_or_else(missing)?);
     command.arg("-u");
-    if lazily {
+    if how == Unmounting::Lazily {
         command.arg("-z");
     }
     let output = command.arg("--").arg(dir).stdin(Stdio::null()).output()?;
@@ -212,7 +213,7 @@ mod tests {
         let options = MountOptions { fs_name: "a,b\\c".into(), ..MountOptions::default() };
         let device = mount(dir.path(), &options).unwrap();
         let line = mount_at(dir.path()).unwrap();
-        let unmounted = unmount(dir.path(), true);
+        let unmounted = unmount(dir.path(), Unmounting::Lazily);
         let line = line.unwrap();
         assert_eq!((line.fs_type.as_str(), line.source.to_str()), ("fuse.workfs", Some("a,b\\c")));
         unmounted.unwrap();
@@ -225,7 +226,7 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         if find().is_some() {
             assert!(mount(&dir.path().join("none"), &MountOptions::default()).is_err());
-            assert!(unmount(dir.path(), false).is_err());
+            assert!(unmount(dir.path(), Unmounting::IfUnused).is_err());
         }
         let kind = |text| refusal(Path::new("/x"), text);
         let text = "fusermount3: option allow_other only allowed if 'user_allow_other' is set in";

@@ -11,7 +11,7 @@ use std::time::Duration;
 use rustix::fs::{Mode, OFlags};
 
 use super::as_user::become_user;
-use super::attach;
+use super::attach::{self, Unmounting};
 use super::deadline::within;
 use crate::whereabouts::mountinfo::{MountLine, mount_at, stack_at};
 
@@ -77,7 +77,7 @@ pub fn detach_dead(dir: &Path) -> io::Result<()> {
         }
         let place = resolved(dir)?;
         tracing::info!(dir = ?place, "detaching a dead mount");
-        match attach::unmount(&place, true) {
+        match attach::unmount(&place, Unmounting::Lazily) {
             // In another dead mount: whoever looks for it there makes the kernel take it away.
             Err(_) if mount_at(&place)?.is_none() => return Ok(()),
             detached => detached?,
@@ -100,7 +100,7 @@ pub fn detach_dead_but_one(dir: &Path) -> io::Result<bool> {
         if stack_at(&place)?.len() == 1 {
             return Ok(true);
         }
-        attach::unmount(&place, true)?;
+        attach::unmount(&place, Unmounting::Lazily)?;
     }
     detach_dead(dir).map(|()| false)
 }

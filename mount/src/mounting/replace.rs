@@ -15,7 +15,7 @@ use rustix::mount::{
     fsconfig_set_string, fsmount, fsopen, move_mount,
 };
 
-use super::attach::{self, attach, device, parameters, switches};
+use super::attach::{self, Unmounting, attach, device, parameters, switches};
 use super::heal::detach_dead;
 use super::options::{MountOptions, SUBTYPE};
 use crate::error::MountError;
@@ -28,7 +28,7 @@ pub(crate) fn attach_in_its_place(
     let device = device()?;
     match mount_beneath(dir, options, &device) {
         // The dead one. If somebody else took that away in between this is ours, which is then missed at once.
-        Ok(()) => match attach::unmount(dir, true) {
+        Ok(()) => match attach::unmount(dir, Unmounting::Lazily) {
             Ok(()) => Ok(device.into()),
             Err(error) => Err(MountError::of_dir(dir, error)),
         },

@@ -31,7 +31,7 @@ use crate::ids::{Ino, MountId};
 use crate::kernel::gate::{Gate, Shut};
 use crate::kernel::line::Line;
 use crate::kernel::notifier::Notices;
-use crate::mounting::attach;
+use crate::mounting::attach::{self, Unmounting};
 use crate::mounting::heal::{DirState, resolved, state_of};
 use crate::mounting::options::MountOptions;
 use crate::tree::{Invalidation, Tree};
@@ -299,7 +299,7 @@ impl Mount {
         let mut thread = self.thread.lock();
         if !self.has_ended() {
             let here = self.here()?;
-            if here.remove(false)?
+            if here.remove(Unmounting::IfUnused)?
                 && here.is_connected()
                 && let Err(error) = here.abort()
             {
@@ -319,7 +319,7 @@ impl Mount {
     /// # Errors
     /// If another mount lies on top of it, it lies elsewhere, or the kernel refuses.
     pub fn detach(&self) -> io::Result<()> {
-        if self.has_ended() { Ok(()) } else { self.here()?.remove(true).map(drop) }
+        if self.has_ended() { Ok(()) } else { self.here()?.remove(Unmounting::Lazily).map(drop) }
     }
 
     /// Takes the mount away although it is in use, or was only taken from sight, and ends its session:

@@ -17,6 +17,7 @@ use super::spare::Spare;
 use crate::ids::MountId;
 use crate::kernel::notifier::Notices;
 use crate::locks::Locks;
+use crate::mounting::attach::Unmounting;
 use crate::whereabouts::Whereabouts;
 
 /// What is closed when a session has ended, for those who wait for it by poll(2); `None` from then
@@ -73,7 +74,7 @@ impl Run {
 
 /// Detaches what is left of our mount.
 pub(crate) fn take_away(dir: &Path, here: &Whereabouts) {
-    if let Err(error) = here.remove(true) {
+    if let Err(error) = here.remove(Unmounting::Lazily) {
         tracing::error!(?dir, %error, "cannot take the mount away");
     }
 }

@@ -18,7 +18,7 @@ use std::path::{Path, PathBuf};
 use parking_lot::Mutex;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
-use crate::mounting::attach;
+use crate::mounting::attach::{self, Unmounting};
 use mountinfo::{MountLine, mount_at, mounts};
 use unique_id::UniqueId;
 
@@ -80,13 +80,13 @@ impl Whereabouts {
     ///
     /// # Errors
     /// EBUSY where it is in use or something is mounted on top of it.
-    pub fn remove(&self, lazily: bool) -> io::Result<bool> {
+    pub fn remove(&self, how: Unmounting) -> io::Result<bool> {
         let mut was_here = false;
         loop {
             match self.place()? {
                 Place::Gone => return Ok(was_here),
                 // One fewer each time.
-                Place::Top(dir) => attach::unmount(&dir, lazily)?,
+                Place::Top(dir) => attach::unmount(&dir, how)?,
                 Place::Below => return Err(io::Error::from_raw_os_error(libc::EBUSY)),
             }
             was_here = true;
@@ -108,14 +108,14 @@ impl Whereabouts {
     pub fn cut_off(&self) -> io::Result<()> {
         for line in self.places()?.into_iter().skip(1) {
             // Also where this fails the connection is ended.
-            let _ = attach::unmount(&line.dir, true);
+            let _ = attach::unmount(&line.dir, Unmounting::Lazily);
         }
         if let Place::Top(dir) = self.place()?
             && attach::cut_off(&dir).is_ok()
         {
             return Ok(());
         }
-        self.remove(true)?;
+        self.remove(Unmounting::Lazily)?;
         self.abort()
     }
 

@@ -25,7 +25,7 @@ use super::mount::{answers, at_daemon, makes, told};
 use super::output::{Output, Stop};
 use crate::daemon::{
     self, Answer, Ask, Client, Covers, Failure, LOOK_AGAIN, MountAsk, MountInfo, Options,
-    OwnOptions, StorePaths, UnmountAsk,
+    OwnOptions, StorePaths, UnmountAsk, Unmounting,
 };
 use crate::kind::Role;
 use crate::limits::{DAEMON_END_WAIT, MOUNT_DIRS_MAX};
@@ -247,7 +247,9 @@ impl Mounted {
             return;
         }
         // Its daemon was killed, and left it dead. One that only does not answer keeps it.
-        if let Err(failure) = daemon::clean_up(self.dir(), &Covers::kept_in(paths.covers()), true) {
+        if let Err(failure) =
+            daemon::clean_up(self.dir(), &Covers::kept_in(paths.covers()), Unmounting::Lazily)
+        {
             tracing::warn!(%failure, "a dead mount stays");
         }
     }

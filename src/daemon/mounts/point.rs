@@ -8,7 +8,7 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
-use workfs_mount::{DirState, Mount, Underlay, detach_dead, state_of};
+use workfs_mount::{DirState, Mount, Underlay, Unmounting, detach_dead, state_of};
 
 use super::covers::Covers;
 use super::mount_table;
@@ -223,13 +223,13 @@ pub fn is_dead(dir: &Path) -> bool {
 /// gives the directory back. Says what was done; `None` if there was nothing to do.
 ///
 /// # Errors
-/// If the system refuses, or another mount lies in a dead one and is not to go with it (`lazy`).
-pub fn clean_up(dir: &Path, covers: &Covers, lazy: bool) -> Result<Option<String>, Failure> {
+/// If the system refuses, or another mount lies in a dead one and is not to go with it (it does so lazily).
+pub fn clean_up(dir: &Path, covers: &Covers, how: Unmounting) -> Result<Option<String>, Failure> {
     let io = |error| Failure::io(dir.shown(), &error);
     mount_table::expect_told()?;
     let dead = is_dead(dir);
     if dead {
-        if !lazy {
+        if how == Unmounting::IfUnused {
             expect_nothing_inside(dir)?;
         }
         detach_dead(dir).map_err(|error| io(error).if_denied(NO_RIGHTS))?;
@@ -253,12 +253,12 @@ pub fn unmount(mount: &Mount) -> std::io::Result<()> {
     patiently(|| mount.unmount())
 }
 
-/// Unmounts what lies on `dir` and is nobody's in this process; `lazily`, also when it is in use.
+/// Unmounts what lies on `dir` and is nobody's in this process.
 ///
 /// # Errors
 /// If it is in use, or the system refuses.
-pub fn unmount_at(dir: &Path, lazily: bool) -> Result<(), Failure> {
-    patiently(|| workfs_mount::unmount(dir, lazily)).map_err(|error| in_use(dir, &error))
+pub fn unmount_at(dir: &Path, how: Unmounting) -> Result<(), Failure> {
+    patiently(|| workfs_mount::unmount(dir, how)).map_err(|error| in_use(dir, &error))
 }
 
 /// What is in use for a moment only is waited for: a program that another one just starts has the other's
