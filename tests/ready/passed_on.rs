@@ -40,7 +40,12 @@ fn who_takes_another_workspace_s_record_leaves_the_one_it_was_woken_for_to_the_n
     let ann = waits(&fixture, "ann", None);
     let bob = waits(&fixture, "bob", Some("a"));
     fs::write(fixture.path("b/inbox/urgent.yaml"), "id: urgent\npriority: critical\n").unwrap();
-    fixture.workfs(&["ps"]).success();
+    until_polled("she is passed over it, and waits again", || {
+        let metrics = fs::read_to_string(fixture.path(".workfs/metrics")).unwrap();
+        let refused = |line: &str| line.contains("outcome=\"refused\"") && !line.ends_with(" 0");
+        let both_wait = metrics.lines().any(|line| line == "workfs_waiters 2");
+        (both_wait && metrics.lines().any(refused)).then_some(())
+    });
     fs::remove_dir(&in_the_way).unwrap();
     fs::write(fixture.path("a/inbox/plain.yaml"), "id: plain\n").unwrap();
     assert_eq!(ann.answer(), Ok("urgent".to_owned()));
