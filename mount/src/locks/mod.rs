@@ -48,8 +48,8 @@ const PERHAPS_LOOKS: u32 = 10;
 const LOOK_EVERY: Duration = Duration::from_millis(20);
 
 /// How long after a `close` a lock may be one that goes by it. RELEASE waits in the kernel's queue by then, for
-/// a thread of ours that reads it, which took up to 13 ms where all cores were busy, and once over 30. Whoever asks for a lock that a
-/// child has inherited, or a copy of the descriptor, is refused so much later.
+/// a thread of ours that reads it, which took up to 13 ms where all cores were busy, and once over 30. Whoever
+/// asks for a lock that a child has inherited, or a copy of the descriptor, is refused so much later.
 const CLOSING_WAIT: Duration = Duration::from_millis(100);
 
 /// Files of which is remembered that they were locked: some megabytes. A lock file is one for good.
