@@ -48,6 +48,9 @@ const EVENT_THREADS: usize = 2;
 /// request that is still being worked on can make it wait.
 const END_WAIT: Duration = Duration::from_secs(2);
 
+/// How long it waits for one that another mount name space has, too, and that cannot be ended there.
+const ELSEWHERE_WAIT: Duration = Duration::from_secs(1);
+
 /// A directory that serves a tree. Dropping it unmounts.
 #[derive(Debug)]
 pub struct Mount {
@@ -303,9 +306,13 @@ impl Mount {
                 && here.is_connected()
                 && let Err(error) = here.abort()
             {
-                tracing::warn!(mount = self.id.0, %error, "another mount name space has it still");
+                // It may just let go of it there: what the connection is ended by goes before that has ended.
+                let _ = self.ended.recv_timeout(ELSEWHERE_WAIT);
+                if here.is_connected() {
+                    tracing::warn!(mount = self.id.0, %error, "another mount name space has it");
+                }
             }
-            if self.is_connected() {
+            if here.is_connected() {
                 return Ok(());
             }
         }

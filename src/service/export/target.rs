@@ -16,6 +16,9 @@ use workfs_mount::device_number;
 use super::super::{Exit, ExportArgs, Failure};
 use crate::names::Shown;
 
+/// The way out of a directory that is closed.
+const MAY_MAKE: &str = "name a directory in which you may make something";
+
 /// The target: made, its owner's alone, or there and empty.
 pub(super) fn target(args: &ExportArgs) -> Result<OwnedFd, Failure> {
     let shown = &args.to.shown();
@@ -37,7 +40,11 @@ pub(super) fn target(args: &ExportArgs) -> Result<OwnedFd, Failure> {
             }
         }
         Err(error) => {
-            return Err(Failure::of_file(shown, &error, "make its parent first"));
+            let remedy = match error.kind() {
+                std::io::ErrorKind::NotFound => "make its parent first",
+                _ => MAY_MAKE,
+            };
+            return Err(Failure::of_file(shown, &error, remedy));
         }
     }
     let open = |path: &Path| {
@@ -53,10 +60,7 @@ pub(super) fn target(args: &ExportArgs) -> Result<OwnedFd, Failure> {
         Errno::ACCESS | Errno::PERM if args.force => may(Access::EXEC_OK),
         _ => Err(errno),
     });
-    may_write.map_err(|errno| {
-        let remedy = "name a directory in which you may make something";
-        Failure::of_file(shown, &errno.into(), remedy)
-    })?;
+    may_write.map_err(|errno| Failure::of_file(shown, &errno.into(), MAY_MAKE))?;
     Ok(opened)
 }
 

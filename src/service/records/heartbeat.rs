@@ -100,7 +100,10 @@ pub(in crate::service) fn heartbeat(
     })?;
     if keys.is_empty() {
         let reason = format!("nothing to renew: {} has no record with a lease", caller.name);
-        let remedy = "claim one first, or say with --agent whose they are";
+        let remedy = match caller.is_bound {
+            true => "claim one first",
+            false => "claim one first, or say with --agent whose they are",
+        };
         return Err(Failure::new(Exit::Nothing, reason, remedy));
     }
     let (mut leases, mut first) = (Vec::new(), None);
