@@ -7,13 +7,16 @@
 
 use std::ffi::{CString, OsStr};
 use std::fs::{File, OpenOptions};
-use std::io;
-use std::os::fd::{AsRawFd, OwnedFd};
+use std::io::{self, Write as _};
+use std::os::fd::{AsFd as _, AsRawFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
-use rustix::mount::MountAttrFlags as Attr;
+use rustix::fs::{Mode, OFlags, openat};
+use rustix::mount::{
+    FsMountFlags, FsOpenFlags, MountAttrFlags as Attr, fsconfig_create, fsmount, fsopen,
+};
 
 use super::fusermount;
 use super::options::{MountOptions, SUBTYPE};
@@ -155,9 +158,28 @@ pub(crate) fn cut_off(dir: &Path) -> io::Result<()> {
 
 /// Ends the connection of the mount whose files have this device number, wherever it lies by now: the
 /// kernel gives the file for that (Documentation/filesystems/fuse, "Control filesystem") to whoever
-/// mounted it.
+/// mounted it. Root need not have that file system mounted anywhere.
 pub(crate) fn abort(device: u64) -> io::Result<()> {
-    std::fs::write(format!("/sys/fs/fuse/connections/{device}/abort"), b"1")
+    let own = Path::new(CONTROL).join(format!("{device}/abort"));
+    match std::fs::write(&own, b"1") {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {
+            abort_unseen(device).map_err(|_| error)
+        }
+        done => done,
+    }
+}
+
+/// Where the control file system of FUSE lies, if it is mounted.
+const CONTROL: &str = "/sys/fs/fuse/connections";
+
+/// The same by a control file system of its own, which is nowhere to be seen.
+fn abort_unseen(device: u64) -> io::Result<()> {
+    let context = fsopen("fusectl", FsOpenFlags::FSOPEN_CLOEXEC)?;
+    fsconfig_create(context.as_fd())?;
+    let control = fsmount(context.as_fd(), FsMountFlags::FSMOUNT_CLOEXEC, Attr::empty())?;
+    let flags = OFlags::WRONLY | OFlags::CLOEXEC;
+    let file = openat(&control, format!("{device}/abort"), flags, Mode::empty())?;
+    File::from(file).write_all(b"1")
 }
 
 pub(crate) fn is_root() -> bool {
