@@ -110,7 +110,6 @@ fn who_leaves_a_mount_that_somebody_took_from_sight_leaves_it_to_who_uses_it() {
 }
 
 fn expect_known_and_given_back(fixture: &Fixture, held: &Path, used: fs::File) {
-    // Others may be known, too: name spaces that other tests have made meanwhile have copies of them.
     let known = || {
         let known = fixture.workfs(&["ps", "--json"]).json()["mounts"].clone();
         let all = known.as_array().cloned().unwrap_or_default();

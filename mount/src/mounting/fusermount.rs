@@ -79,16 +79,13 @@ pub enum Hindrance {
 #[must_use]
 pub fn hindrance(helper: &Path) -> Option<Hindrance> {
     let found = std::fs::metadata(helper).ok()?;
-    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
-    let may_gain =
-        |line: &str| line.strip_prefix("NoNewPrivs:").is_none_or(|set| set.trim() == "0");
     let flags = rustix::fs::statvfs(helper).map(|system| system.f_flag);
     if found.uid() != 0 || found.mode() & 0o4000 == 0 {
         Some(Hindrance::NotSetUserId)
     } else if flags.is_ok_and(|flags| flags.contains(StatVfsMountFlags::NOSUID)) {
         Some(Hindrance::NoSuid)
     } else {
-        (!status.lines().all(may_gain)).then_some(Hindrance::NoNewPrivileges)
+        rustix::thread::no_new_privs().unwrap_or(false).then_some(Hindrance::NoNewPrivileges)
     }
 }
 

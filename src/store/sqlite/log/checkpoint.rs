@@ -348,7 +348,6 @@ mod tests {
         writer.transaction(work).unwrap();
     }
 
-    // P4.4
     #[test]
     fn a_log_that_is_much_too_long_waits_for_who_moves_it_and_begins_anew() {
         let dir = tempfile::tempdir().unwrap();
