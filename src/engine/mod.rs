@@ -23,6 +23,9 @@ mod nodes;
 mod plain_files;
 mod records;
 
+// What was.
+mod past;
+
 // What the clock brings, and what follows from other changes.
 mod chores;
 mod lease;
@@ -73,13 +76,18 @@ pub use nodes::rename::{Rename, below_itself};
 pub use nodes::setattr::{SetAttributes, TimeOrNow};
 pub use nodes::while_named::WhileNamed;
 pub use nodes::xattr::{RemoveXattr, SetXattr};
+pub use past::event::{PastEvent, event_of, event_of_record, last_of, until};
+pub use past::names::{
+    Past, PastNames, past_at, past_record, path_of_past, record_version_name, usual_extension,
+};
+pub use past::then::{AfterEvent, Then};
+pub use past::versions::{VersionThen, version_then, versions_of};
+pub use past::whence::{Elsewhere, Told, Whence, whence};
+pub use places::at_path::{as_far_as_there, node_at};
 pub use places::computed::{is_shown, only_shown, told_why};
 pub use places::governed::{
     Governed, Home, Slot, governed, is_plain, kind_of, path_below, path_of, path_of_dir, slot,
     would_be_governed,
-};
-pub use places::past_names::{
-    Past, PastNames, past_at, past_record, path_of_past, record_version_name, usual_extension,
 };
 pub use places::quota::inodes_in;
 pub use places::scopes::{ScopeTicket, Scopes};

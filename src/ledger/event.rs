@@ -7,7 +7,7 @@
 use std::borrow::Cow;
 use std::fmt;
 
-use crate::names::{AgentName, KindName, NameError, RecordId, StateName, TreePath};
+use crate::names::{AgentName, KindName, NameError, RecordId, StateName, TreePath, path_of_text};
 use crate::numbers::{G, UnixNanos, Version};
 
 use super::canonical::{push_integer, push_text};
@@ -283,6 +283,18 @@ impl Line {
 #[must_use]
 pub fn is_transition(event: &serde_json::Value) -> bool {
     event.pointer("/payload/from").is_some()
+}
+
+/// A text of an event, as a line has it; empty where there is none.
+#[must_use]
+pub fn field(event: &serde_json::Value, pointer: &str) -> String {
+    event.pointer(pointer).and_then(serde_json::Value::as_str).unwrap_or_default().to_owned()
+}
+
+/// The path that a text in an event stands for.
+#[must_use]
+pub fn path_of_ledger(text: &str) -> Option<TreePath> {
+    TreePath::parse(path_of_text(text)?).ok()
 }
 
 #[cfg(test)]

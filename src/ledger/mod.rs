@@ -19,7 +19,9 @@ pub use canonical::{CanonicalError, canonical};
 #[cfg(test)]
 pub(crate) use chain::verify;
 pub use chain::{ChainBreak, ChainError, Checked, Verifier};
-pub use event::{Actor, Event, EventName, Role, SCHEMA, Sealed, is_transition, seal};
+pub use event::{
+    Actor, Event, EventName, Role, SCHEMA, Sealed, field, is_transition, path_of_ledger, seal,
+};
 pub use hash::{Hash, NotAHash};
 pub use payload::{Field, Payload};
 pub use trace::{NotATraceparent, SpanId, Trace, TraceId};

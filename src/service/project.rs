@@ -10,9 +10,9 @@ use crate::engine::MakeDirs;
 use crate::names::{FileName, ShownPath, TreePath};
 use crate::refusal::{Refusal, Rule};
 
-use super::find::node_at;
 use super::request::part::tree_path;
 use super::{Caller, Exit, Failure, ProjectNewArgs, Service};
+use crate::engine::node_at;
 
 /// The scratchpad, and its parts that have a directory for each project. In the last lies more than files.
 pub const SCRATCHPAD: &str = "scratchpad";

@@ -7,6 +7,7 @@
 mod harness;
 
 mod appends;
+mod at;
 mod beginnings;
 mod checks;
 mod events;

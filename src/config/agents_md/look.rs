@@ -34,7 +34,7 @@ impl Reader<'_> {
             out.push_str(
                 "- `.workfs/leases`: who has what, and until when. `.workfs/events`: all that \
                  happened, a JSON value a line.\n- `.workfs/history/`: the versions before this \
-                 one.\n",
+                 one; `.workfs/at/17/`: all as it was after event 17.\n",
             );
         }
         out.push_str(match self.is_read_only {

@@ -19,11 +19,11 @@ use rustix::io::Errno;
 use serde::{Deserialize, Serialize};
 
 use super::find::computed::expect_not_shown;
-use super::find::node_at;
 use super::reply::pace::Pace;
 use super::reply::text::size;
 use super::{Exit, ExportArgs, Failure, Part, Sink, Unreadable};
 use crate::config::{CONFIG_KEY, Config};
+use crate::engine::node_at;
 use crate::engine::read_plain;
 use crate::limits::CHUNK_BYTES;
 use crate::names::{FileName, Shown, ShownPath, TreePath, printable};

@@ -2,8 +2,8 @@
 //!
 //! Deliberately not here: what is ready, which commands find by its name there (`in_ready`).
 
-use super::node_at;
 use crate::config::Config;
+use crate::engine::node_at;
 use crate::engine::{is_shown, told_why};
 use crate::names::{FileName, TreePath};
 use crate::service::{Exit, Failure, Part};

@@ -3,8 +3,9 @@
 //!
 //! Deliberately not here: what is ready (the engine's `ready`), and the directory itself (`tree`).
 
-use super::{node_at, path_of};
+use super::path_of;
 use crate::config::Config;
+use crate::engine::node_at;
 use crate::engine::{Governed, NEXT, best_ready, governed, ready_named};
 use crate::kind::Place;
 use crate::names::{FileName, TreePath};

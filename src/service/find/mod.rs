@@ -3,13 +3,15 @@
 pub(super) mod computed;
 mod in_ready;
 
-use super::request::part::path_of_ledger;
 use super::{Exit, Failure, Part};
 use crate::config::Config;
-use crate::engine::{self, Governed, NEXT, Slot, governed, path_of_dir, slot};
+use crate::engine::{
+    self, Governed, NEXT, Slot, as_far_as_there, governed, node_at, path_of_dir, slot,
+};
 use crate::kind::Place;
+use crate::ledger::{field, path_of_ledger};
 use crate::names::{Dentry, FileName, RecordId, TreePath, path_of_json};
-use crate::numbers::{Ino, ROOT};
+use crate::numbers::Ino;
 use crate::refusal::Rule;
 use crate::store::{Class, Draft, Node, NodeType, Read, Record, Standing, WorkspaceRow};
 use computed::expect_not_shown;
@@ -76,26 +78,6 @@ impl FoundRecord {
             )
         })
     }
-}
-
-/// The node at `path`.
-pub(super) fn node_at(read: &dyn Read, path: &TreePath) -> Result<Option<Node>, Failure> {
-    let (last, names) = as_far_as_there(read, path)?;
-    Ok(last.filter(|_| names == path.names().len()))
-}
-
-/// The last node on the way to `path` that is there, and how many names lead to it.
-fn as_far_as_there(read: &dyn Read, path: &TreePath) -> Result<(Option<Node>, usize), Failure> {
-    let mut at = read.node(ROOT)?;
-    for (nth, name) in path.names().iter().enumerate() {
-        let dir = at.as_ref().filter(|node| node.node_type == NodeType::Directory);
-        let next = dir.map(|dir| read.lookup(dir.ino, name)).transpose()?.flatten();
-        if next.is_none() {
-            return Ok((at, nth));
-        }
-        at = next;
-    }
-    Ok((at, path.names().len()))
 }
 
 /// The workspace at `path`, as somebody typed it.
@@ -358,7 +340,7 @@ fn places_of(read: &dyn Read, part: &Part, found: &[FoundRecord]) -> Result<Vec<
 fn last_path(read: &dyn Read, part: &Part, found: &FoundRecord) -> Result<String, Failure> {
     let last = read.event(found.record.last_g)?;
     let said = last.and_then(|row| serde_json::from_str::<serde_json::Value>(&row.line).ok());
-    let path = said.map(|event| super::past::field(&event, "/payload/path"));
+    let path = said.map(|event| field(&event, "/payload/path"));
     let known = path.filter(|path| !path.is_empty());
     let shown =
         known.map_or_else(|| part.show(&found.workspace.path), |path| part.show_text(&path));

@@ -6,10 +6,11 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::pasts::{draft_past_of, event_of, last_of, lay_there};
+use super::PAGE;
+use super::pasts::{draft_past_of, lay_there};
 use super::places::is_about;
-use super::whence::{Whence, whence};
-use super::{PAGE, field};
+use crate::engine::{Whence, event_of, last_of, node_at, whence};
+use crate::ledger::field;
 use crate::names::{TreePath, printable};
 use crate::numbers::G;
 use crate::service::find::{Found, find_past, has_past_below, past_of};
@@ -150,7 +151,7 @@ fn wanted(
         let filter = Filter::Record(workspace.path.to_string(), record.id.to_string());
         Ok(Wanted { filter, gs: Some(gs) })
     };
-    let of_path = |path: &TreePath, gs| of_path((read, part), args, path, gs);
+    let of_path = |path: &TreePath, gs| of_path(read, args, path, gs);
     match find_past(read, &config, part, what) {
         Ok(Found::Record(found)) => of_record(&found.record, &found.workspace),
         Ok(Found::Draft(path, ..) | Found::Node(path, _)) => {
@@ -179,12 +180,12 @@ fn wanted(
 /// The events at or below `path`, of which `gs` are those of the path itself where they are linked; and those by
 /// which what lies there came with a directory above.
 fn of_path(
-    (read, part): (&dyn Read, &Part),
+    read: &dyn Read,
     args: &LogArgs,
     path: &TreePath,
     mut gs: Option<Vec<G>>,
 ) -> Result<Wanted, Failure> {
-    let brought = brought((read, part), path, gs.as_deref())?;
+    let brought = brought(read, path, gs.as_deref())?;
     if let Some(gs) = &mut gs {
         gs.extend(brought.iter().filter(|by| args.since.is_none_or(|since| **by > since)));
         gs.sort_unstable();
@@ -249,8 +250,7 @@ fn history_of(
     since: G,
     limit: Option<u64>,
 ) -> Result<Option<Vec<G>>, Failure> {
-    let is_dir = crate::service::find::node_at(read, path)?
-        .is_some_and(|node| node.node_type == NodeType::Directory);
+    let is_dir = node_at(read, path)?.is_some_and(|node| node.node_type == NodeType::Directory);
     match read.history(path)? {
         Some(history) if !is_dir => {
             linked(read, (history.last_g, Some(path)), since, limit).map(Some)
@@ -261,19 +261,14 @@ fn history_of(
 
 /// The events by which what lies at `path` came with a directory above: they tell under which path what happened
 /// before is. `own` are those of the path itself, of which the first may be one since.
-fn brought(
-    (read, part): (&dyn Read, &Part),
-    path: &TreePath,
-    own: Option<&[G]>,
-) -> Result<Vec<G>, Failure> {
+fn brought(read: &dyn Read, path: &TreePath, own: Option<&[G]>) -> Result<Vec<G>, Failure> {
     let first = own.and_then(|own| own.first().copied());
     let mut found = Vec::new();
     for until in std::iter::once(G(u64::MAX)).chain(first) {
-        match whence((read, part), path, G(0), |event| event.row.g < until) {
-            Ok(Whence::Brought { by, from: Some(_) }) => found.push(by),
-            Ok(Whence::Brought { from: None, .. } | Whence::Own { .. }) => {}
-            Err(failure) if failure.exit == Exit::Absent => {}
-            Err(failure) => return Err(failure),
+        if let Whence::Brought { by, from: Some(_), .. } =
+            whence(read, path, |event| event.row.g < until)?
+        {
+            found.push(by);
         }
     }
     Ok(found)
@@ -285,7 +280,7 @@ fn was_dir(read: &dyn Read, path: &TreePath) -> Result<bool, Failure> {
     // Nothing may have lain in it.
     let mut at = last_of(read, path)?;
     while let Some(event) = at.filter(|_| !was) {
-        was = field(&event.event, "/payload/type") == "directory";
+        was = event.says("/payload/type") == "directory";
         at = event_of(read, path, event.before)?;
     }
     Ok(was)

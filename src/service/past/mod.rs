@@ -6,14 +6,6 @@ pub(super) mod log;
 pub(super) mod pasts;
 pub(super) mod places;
 pub(super) mod rewind;
-mod whence;
-
-use serde_json::Value;
 
 /// Events that are read from one snapshot: bounds how long it holds the log of the store.
 pub(in crate::service) const PAGE: u64 = 512;
-
-/// A text field of an event; empty where there is none.
-pub(in crate::service) fn field(event: &Value, pointer: &str) -> String {
-    event.pointer(pointer).and_then(Value::as_str).unwrap_or_default().to_owned()
-}

@@ -5,16 +5,17 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::pasts::{PastEvent, event_of, last_of, require_record_there, was_last, was_of};
-use super::whence::{Whence, require_told_here, whence};
+use super::pasts::{how, how_with, require_record_there, was_gone, was_of};
 use crate::config::Config;
 use crate::engine::{
-    RestoreFile, RestoreRecord, Text, record_version_name, retention, usual_extension,
+    Elsewhere, PastEvent, RestoreFile, RestoreRecord, Text, Told, VersionThen, Whence, event_of,
+    last_of, node_at, record_version_name, retention, until, usual_extension, version_then,
+    versions_of, whence,
 };
 use crate::names::{ShownPath, TreePath, shell_word};
 use crate::numbers::{G, UnixNanos};
 use crate::refusal::Refusal;
-use crate::service::find::{Found, FoundRecord, find_past, node_at, past_of};
+use crate::service::find::{Found, FoundRecord, find_past, past_of};
 use crate::service::request::permitted::{expect_own, is_bound, not_the_past};
 use crate::service::request::refused::note_refused;
 use crate::service::{Caller, Exit, Failure, Part, RewindArgs, Service};
@@ -201,7 +202,7 @@ fn restore_file(
 ) -> Result<RewindReport, Failure> {
     let part = &caller.part;
     let Some((above, name)) = path.split_last() else { return Err(lost("the root")) };
-    let parent = service.read(|read| node_at(read, &above))?.ok_or_else(|| {
+    let parent = service.read(|read| Ok(node_at(read, &above)?))?.ok_or_else(|| {
         let reason = format!("the directory `{}` is gone", part.show(&above));
         Failure::new(Exit::Absent, reason, "make it first, then restore the file")
     })?;
@@ -302,34 +303,38 @@ pub(in crate::service) fn kept_version(
     path: &TreePath,
     includes: impl Fn(G, UnixNanos) -> bool,
 ) -> Result<(FileVersion, Vec<u8>), Failure> {
-    let mut kept = Vec::new();
-    if let Some(history) = read.history(path)? {
-        read.file_versions(history.key, &mut |version| {
-            kept.push(version);
-            true
-        })?;
-    }
+    let kept = versions_of(read, path)?;
+    let before = kept.iter().find(|version| includes(version.g, version.at));
     let reason = format!("no version of `{}` is kept from then", part.show(path));
-    if let Some(version) = kept.iter().find(|version| includes(version.g, version.at)) {
-        let of_path = |event: &PastEvent| includes(event.row.g, event.at());
-        let before = match whence((read, part), path, version.g, of_path)? {
-            Whence::Own { before } => before,
-            Whence::Brought { by, from } => {
-                let from =
-                    from.map_or_else(String::new, |from| format!(" from `{}`", part.show(&from)));
-                let remedy =
-                    format!("what lay there then had come{from} with its directory, by event {by}");
-                return Err(Failure::new(Exit::Absent, reason, remedy));
+    let lost = |remedy| Err(Failure::new(Exit::Absent, reason.clone(), remedy));
+    let of_path = |event: &PastEvent| includes(event.row.g, event.at());
+    let told = match (whence(read, path, of_path)?, before) {
+        (Whence::Own { before }, _) => Some(Told { path: path.clone(), before }),
+        (Whence::Brought { told: Some(told), .. }, _) if part.has(&told.path) => Some(told),
+        (Whence::Brought { by, from, .. }, Some(_)) => {
+            let from =
+                from.map_or_else(String::new, |from| format!(" from `{}`", part.show(&from)));
+            return lost(format!(
+                "what lay there then had come{from} with its directory, by event {by}"
+            ));
+        }
+        (Whence::Gone { by, with }, Some(version)) => {
+            let how = with.map_or_else(|| how(&by, part), |dir| how_with(&by, &dir, part));
+            let last = last_of(read, path)?;
+            let (_, after) = until(last, of_path, |g| event_of(read, path, g))?;
+            return Err(was_gone(&part.show(path).to_string(), &how, (version.g, after)));
+        }
+        (Whence::Brought { .. } | Whence::Gone { .. }, None) => None,
+    };
+    if let Some(told) = told {
+        match version_then(read, &told, includes)? {
+            VersionThen::Kept(version) => {
+                if let Some(content) = read.file_version(version.g)? {
+                    return Ok((version, content));
+                }
             }
-        };
-        let includes = |g, at| g < before && includes(g, at);
-        let of_path = |event: &PastEvent| includes(event.row.g, event.at());
-        if let Some(version) = kept.iter().find(|version| includes(version.g, version.at))
-            && let Some(content) = read.file_version(version.g)?
-            && was_last(read, path, version, of_path)?
-        {
-            require_told_here((read, part), path, version, of_path)?;
-            return Ok((version.clone(), content));
+            VersionThen::Elsewhere(elsewhere) => return lost(told_elsewhere(elsewhere, part)),
+            VersionThen::None => {}
         }
     }
     let is_file = node_at(read, path)?.is_some_and(|node| node.node_type == NodeType::File);
@@ -355,5 +360,24 @@ pub(in crate::service) fn kept_version(
               file (`workfs log` of its path names them)"
             .to_owned(),
     };
-    Err(Failure::new(Exit::Absent, reason, remedy))
+    lost(remedy)
+}
+
+/// The way to what was saved by another name of a file.
+fn told_elsewhere(elsewhere: Elsewhere, part: &Part) -> String {
+    match elsewhere {
+        Elsewhere::Told(other, g) if part.has(&other) => format!(
+            "it was the file of `{}` by another name, and event {g} tells what that was: ask for that name",
+            part.show(&other)
+        ),
+        Elsewhere::Lost(other) if part.has(&other) => format!(
+            "it was the file of `{}` by another name, which was moved or replaced: what was saved by others \
+             is not told of this one",
+            part.show(&other)
+        ),
+        Elsewhere::Unknown | Elsewhere::Told(..) | Elsewhere::Lost(_) => {
+            "it was another name of a file then, and saves of that are told under one alone"
+                .to_owned()
+        }
+    }
 }

@@ -3,12 +3,12 @@
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use crate::engine::event_of;
+use crate::ledger::field;
 use crate::names::{AgentName, ShownPath, TreePath, printable};
 use crate::numbers::{Attempt, G, Version};
 use crate::refusal::Rule;
 use crate::service::find::{Found, FoundRecord, find, find_past, past_of};
-use crate::service::past::field;
-use crate::service::past::pasts::event_of;
 use crate::service::past::rewind::{kept_version, require_past};
 use crate::service::reply::text::{placed, seconds};
 use crate::service::request::permitted::{expect_readable, is_bound, not_the_past};

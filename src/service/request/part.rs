@@ -5,8 +5,8 @@
 //! it, and understood so. Deliberately not here: which mount one is in (the command line knows), and
 //! rights: whoever can reach the socket can ask without it.
 
-use crate::names::{ShownPath, TreePath, path_of_json, path_of_text, printable_start};
-use crate::service::past::field;
+use crate::ledger::{field, path_of_ledger};
+use crate::names::{ShownPath, TreePath, path_of_json, printable_start};
 use crate::service::past::places::is_about;
 use crate::service::{Exit, Failure};
 use crate::store::{EventRow, Read, WorkspaceRow};
@@ -150,11 +150,6 @@ pub(in crate::service) fn tree_path(text: &str) -> Result<TreePath, Failure> {
 fn denied(reason: &str) -> Failure {
     let remedy = "move files between those it shows, or call it where the workspace is seen";
     Failure::new(Exit::Denied, reason, remedy)
-}
-
-/// The path that a text in the ledger stands for.
-pub(in crate::service) fn path_of_ledger(text: &str) -> Option<TreePath> {
-    TreePath::parse(path_of_text(text)?).ok()
 }
 
 #[cfg(test)]

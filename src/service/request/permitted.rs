@@ -4,10 +4,11 @@
 //! What must stay true: it is decided by the modes on the way, as the kernel does for such a user.
 //! Deliberately not here: what a mode allows, and what roles do (`engine`).
 
+use crate::engine::node_at;
 use crate::engine::{forbids_taking, mode_allows};
 use crate::names::TreePath;
 use crate::refusal::Rule;
-use crate::service::find::{FoundRecord, node_at};
+use crate::service::find::FoundRecord;
 use crate::service::{Caller, Failure, Service};
 use crate::store::{Node, Read, Record, Standing};
 

@@ -95,7 +95,7 @@ impl Bench {
 
     fn node(&self, path: &str) -> Option<Node> {
         let path = TreePath::parse(path).unwrap();
-        self.service.read(|read| find::node_at(read, &path)).unwrap()
+        self.service.read(|read| Ok(crate::engine::node_at(read, &path)?)).unwrap()
     }
 
     fn mkdir(&self, path: &str) {

@@ -10,6 +10,7 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 
 use crate::config::{Config, allowed};
+use crate::engine::node_at;
 use crate::engine::{
     Engine, PruneVersions, Pruned, Removal, RemoveTree, Witness, late_versions, read_plain,
     retention,
@@ -17,7 +18,6 @@ use crate::engine::{
 use crate::limits::RECORD_BYTES_MAX;
 use crate::names::{FileName, ShownPath, TreePath, printable};
 use crate::numbers::{Ino, UnixNanos};
-use crate::service::find::node_at;
 use crate::service::reply::pace::Pace;
 use crate::service::reply::text::size;
 use crate::service::request::part::tree_path;

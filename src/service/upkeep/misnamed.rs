@@ -8,12 +8,12 @@ use std::sync::Arc;
 
 use crate::config::Config;
 use crate::engine::governed;
+use crate::engine::node_at;
 use crate::kind::{Kind, Place};
 use crate::names::{FileName, NameError, TreePath};
 use crate::numbers::Ino;
 use crate::refusal::{Refusal, Rule};
 use crate::service::Failure;
-use crate::service::find::node_at;
 use crate::store::{Node, NodeType, Read};
 
 /// Why a file is no record.

@@ -1,5 +1,6 @@
 //! `.workfs/history/`: versions as files, `<path…>/<g>` of plain files and
-//! `<workspace>/<id>/<g>.yaml` of records (or with their kind's first extension).
+//! `<workspace>/<id>/<g>.yaml` of records (or with their kind's first extension); and the numbers of its directories
+//! and of those in `.workfs/at/`.
 //!
 //! What must stay true: only names that lead to a version are shown. Their directories have no
 //! rows: that of a record, of which there may be millions, has the record's number; each other gets one when it
@@ -21,28 +22,52 @@ use crate::tree::Hub;
 
 use super::{Child, Computed, Listing};
 
-/// `.workfs/history/`, or a directory below it.
+/// `.workfs/history/`, `.workfs/at/`, or a directory below one of them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::tree) enum PastDir {
-    /// With a number of its own; the topmost has 0.
+    /// With a number of its own.
     Numbered(u64),
     /// Of a record, beside which nothing else has a past.
     Record(RecordKey),
 }
 
-/// The numbers of the directories below `.workfs/history/` that are of no record.
+impl PastDir {
+    /// `.workfs/history/`.
+    pub const HISTORY: PastDir = PastDir::Numbered(HISTORY);
+    /// `.workfs/at/`.
+    pub const AT: PastDir = PastDir::Numbered(AT);
+}
+
+const HISTORY: u64 = 0;
+const AT: u64 = 1;
+
+/// What a directory of the past is of, by the names that lead to it.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum PastOf {
+    /// Of what was saved at this path, below `.workfs/history/`.
+    Path(TreePath),
+    /// Of an event and what lay at a path then, below `.workfs/at/`.
+    Moment(TreePath),
+}
+
+/// The numbers of the directories of the past that are of no record.
 pub(in crate::tree) struct Pasts {
     numbers: Mutex<Numbers>,
     hub: Arc<Hub>,
 }
 
-#[derive(Default)]
 struct Numbers {
     last: u64,
     dirs: HashMap<u64, Named>,
     by_name: HashMap<(u64, FileName), u64>,
     /// How many were left when they were looked at last.
     left: usize,
+}
+
+impl Default for Numbers {
+    fn default() -> Self {
+        Numbers { last: AT, dirs: HashMap::new(), by_name: HashMap::new(), left: 0 }
+    }
 }
 
 /// A directory with a number.
@@ -64,10 +89,10 @@ impl Pasts {
         self.numbers.lock().number((parent, name), Instant::now(), knows)
     }
 
-    fn path(&self, read: &dyn Read, dir: PastDir) -> Result<Option<TreePath>> {
+    pub(super) fn of(&self, read: &dyn Read, dir: PastDir) -> Result<Option<PastOf>> {
         match dir {
-            PastDir::Numbered(number) => Ok(self.numbers.lock().path(number)),
-            PastDir::Record(key) => path_of_past(read, key),
+            PastDir::Numbered(number) => Ok(self.numbers.lock().of(number)),
+            PastDir::Record(key) => Ok(path_of_past(read, key)?.map(PastOf::Path)),
         }
     }
 
@@ -124,15 +149,16 @@ impl Numbers {
         self.by_name.shrink_to(2 * self.left);
     }
 
-    fn path(&self, number: u64) -> Option<TreePath> {
+    fn of(&self, number: u64) -> Option<PastOf> {
         let (mut names, mut next) = (Vec::new(), number);
-        while next != 0 {
+        while ![HISTORY, AT].contains(&next) {
             let dir = self.dirs.get(&next)?;
             names.push(dir.name.clone());
             next = dir.parent;
         }
         names.reverse();
-        Some(names.into_iter().collect())
+        let path = names.into_iter().collect();
+        Some(if next == AT { PastOf::Moment(path) } else { PastOf::Path(path) })
     }
 }
 
@@ -146,22 +172,21 @@ fn child(dir: PastDir, past: Past) -> Option<Child> {
     }
 }
 
-/// What `name` is in a directory of the past.
+/// What `name` is in a directory of the past of `path`.
 pub(super) fn lookup(
     read: &dyn Read,
     config: &Config,
-    pasts: &Pasts,
-    dir: PastDir,
+    (dir, path): (PastDir, &TreePath),
     name: &FileName,
-) -> Result<Option<Computed>> {
-    let Some(path) = pasts.path(read, dir)? else { return Ok(None) };
+) -> Result<Option<Child>> {
     if let Some(past) = past_at(read, &path.join(name.clone()))? {
-        return Ok(child(dir, past).map(|child| pasts.node(name, child)));
+        return Ok(child(dir, past));
     }
     // A version has another name than usual only where that is the name of a directory.
     let usual = !name.as_bytes().ends_with(b"~");
-    let below = if usual { PastNames::default() } else { PastNames::below(read, &path)? };
-    Ok(version_named(read, config, (&path, name), &below)?.map(Computed::Past))
+    let below = if usual { PastNames::default() } else { PastNames::below(read, path)? };
+    let version = version_named(read, config, (path, name), &below)?;
+    Ok(version.map(|g| Child::Node(Computed::Past(g))))
 }
 
 /// The version that has this name among the [`versions`]. It is found by its number, since whoever looks at all
@@ -188,16 +213,14 @@ fn version_named(
     Ok(is_one.then_some(g))
 }
 
-/// What a directory of the past has.
+/// What a directory of the past of `path` has.
 pub(super) fn list(
     read: &dyn Read,
     config: &Config,
-    pasts: &Pasts,
-    dir: PastDir,
+    (dir, path): (PastDir, &TreePath),
 ) -> Result<Listing> {
-    let Some(path) = pasts.path(read, dir)? else { return Ok(Listing::default()) };
-    let below = PastNames::below(read, &path)?;
-    let versions = versions(read, config, &path, &below)?;
+    let below = PastNames::below(read, path)?;
+    let versions = versions(read, config, path, &below)?;
     let paths = below.paths().filter_map(|name| Some((name.clone(), child(dir, Past::Path)?)));
     let versions = versions.into_iter().map(|(name, g)| (name, Child::Node(Computed::Past(g))));
     Ok(Listing { named: paths.chain(versions).collect(), records: below.records(read)? })
@@ -279,10 +302,17 @@ mod tests {
             assert!(numbers.dirs.len() <= PASTS_LOOKED_AT_MIN, "{nth}");
             assert_eq!(numbers.dirs.len(), numbers.by_name.len());
         }
-        assert_eq!(numbers.path(known).unwrap().to_bytes(), b"1/2/3");
-        assert_eq!(numbers.path(told).unwrap().to_bytes(), b"1/4");
-        assert_eq!(numbers.path(known + 7), None, "nobody knows it");
-        assert_eq!(numbers.path(0), Some(TreePath::root()));
+        let path = |path: &str| TreePath::parse(path).unwrap();
+        assert_eq!(numbers.of(known), Some(PastOf::Path(path("1/2/3"))));
+        assert_eq!(numbers.of(told), Some(PastOf::Path(path("1/4"))));
+        assert_eq!(numbers.of(known + 7), None, "nobody knows it");
+        assert_eq!(numbers.of(HISTORY), Some(PastOf::Path(TreePath::root())));
+        let moment = numbers.number((AT, &name(1)), later, |_| false);
+        assert_eq!(
+            numbers.of(moment),
+            Some(PastOf::Moment(path("1"))),
+            "it is another's name, too"
+        );
         let again = numbers.number((dir, &name(10)), later, |_| false);
         assert!(again > 10 * PASTS_LOOKED_AT_MIN as u64 - 10, "its number is not another's");
     }

@@ -4,6 +4,7 @@
 //! do not touch them (`AGENTS.md` and `ready/` are: they are meant to be found). Their inode numbers lie above all stored
 //! ones. Deliberately not here: what lies in `ready/`.
 
+mod at;
 pub(super) mod events;
 pub(super) mod history;
 pub(super) mod hold;
@@ -22,7 +23,7 @@ use crate::names::{AGENTS_FILE, CONTROL_DIR, Dentry, FileName};
 use crate::numbers::{G, Ino, RecordKey, RefusalKey};
 use crate::store::{Class, Read, Result};
 
-use history::{PastDir, Pasts};
+use history::{PastDir, PastOf, Pasts};
 pub(super) use viewer::Viewer;
 
 /// Stored inode numbers stay below this.
@@ -105,10 +106,11 @@ pub(super) enum Computed {
 /// Names in `.workfs/`, in the order they are listed.
 const CONTROL: &[(&str, Computed)] = &[
     ("agents.yaml", Computed::Agents),
+    ("at", Computed::History(PastDir::AT)),
     ("commit", Computed::Commit),
     ("config.yaml", Computed::Config),
     ("events", Computed::Events),
-    ("history", Computed::History(PastDir::Numbered(0))),
+    ("history", Computed::History(PastDir::HISTORY)),
     ("hold", Computed::HoldDir),
     ("kinds", Computed::Kinds),
     ("leases", Computed::Leases),
@@ -285,7 +287,14 @@ pub(super) fn lookup(
             let found = files.find(|(_, (known, _))| known.as_bytes() == name.as_bytes());
             Ok(found.map(|(nth, _)| Computed::KindFile(nth)))
         }
-        Some(Computed::History(dir)) => history::lookup(read, config, pasts, dir, name),
+        Some(Computed::History(dir)) => {
+            let child = match pasts.of(read, dir)? {
+                Some(PastOf::Path(path)) => history::lookup(read, config, (dir, &path), name)?,
+                Some(PastOf::Moment(path)) => at::lookup(read, config, (dir, &path), name)?,
+                None => None,
+            };
+            Ok(child.map(|child| pasts.node(name, child)))
+        }
         Some(Computed::HoldDir) => hold::find(read, Dentry::of(root, name), None),
         Some(Computed::RejectedDir) => {
             // What follows the number is of the file's own name, which may be any bytes, or cut.
@@ -371,7 +380,13 @@ pub(super) fn list(
             });
             named.collect()
         }
-        Computed::History(dir) => return history::list(read, config, pasts, dir),
+        Computed::History(dir) => {
+            return match pasts.of(read, dir)? {
+                Some(PastOf::Path(path)) => history::list(read, config, (dir, &path)),
+                Some(PastOf::Moment(path)) => at::list(read, config, (dir, &path)),
+                None => Ok(Listing::default()),
+            };
+        }
         Computed::HoldDir => hold::list(read, viewer)?,
         Computed::RejectedDir => {
             let mut names = Vec::new();

@@ -9,43 +9,70 @@
 use std::collections::HashMap;
 use std::rc::Rc;
 
-use super::field;
-use super::pasts::{PastEvent, event_of, is_exchange, last_of, last_told, until, was_gone};
-use crate::engine::path_of;
-use crate::ledger::Via;
+use super::event::{PastEvent, event_of, last_of};
+use crate::engine::{node_at, path_of};
+use crate::ledger::{Via, path_of_ledger};
 use crate::names::{Dentry, TreePath};
 use crate::numbers::G;
-use crate::service::find::node_at;
-use crate::service::request::part::path_of_ledger;
-use crate::service::{Exit, Failure, Part};
-use crate::store::{FileVersion, Read};
+use crate::store::{FileVersion, Read, StoreError};
 
 /// How what lay at a path came there.
-pub(super) enum Whence {
+pub enum Whence {
     /// By the path's own last event before this one.
-    Own { before: G },
-    /// With a directory above, by this event, which left that path, if it counted.
-    Brought { by: G, from: Option<TreePath> },
+    Own {
+        /// This one.
+        before: G,
+    },
+    /// With a directory above.
+    Brought {
+        /// The event by which that came.
+        by: G,
+        /// Where it lay before, if that counted.
+        from: Option<TreePath>,
+        /// Where its own events tell of it, if anywhere.
+        told: Option<Told>,
+    },
+    /// Nothing lay there.
+    Gone {
+        /// The event that took it away.
+        by: Rc<PastEvent>,
+        /// The directory above with which it went, if it did.
+        with: Option<TreePath>,
+    },
+}
+
+/// The path whose own events tell of a file, until this one.
+pub struct Told {
+    /// The path.
+    pub path: TreePath,
+    /// The first event that is of something else.
+    pub before: G,
 }
 
 /// The last events of paths, of which each is asked for earlier and earlier moments.
-struct Walks<'r, F> {
+pub(super) struct Walks<'r, F> {
     read: &'r dyn Read,
     includes: F,
-    before: G,
+    /// Only events before this one are of the moment.
+    pub before: G,
     at: HashMap<TreePath, Option<Rc<PastEvent>>>,
 }
 
 /// A directory that came: from where, and before which event it was there.
-struct Came {
-    by: G,
-    from: Option<TreePath>,
-    before: G,
+pub(super) struct Came {
+    pub by: G,
+    pub from: Option<TreePath>,
+    pub before: G,
 }
 
-impl<F: Fn(&PastEvent) -> bool> Walks<'_, F> {
+impl<'r, F: Fn(&PastEvent) -> bool> Walks<'r, F> {
+    /// From the moment on back to which `includes` belongs what happened until then.
+    pub fn new(read: &'r dyn Read, includes: F) -> Self {
+        Walks { read, includes, before: G(u64::MAX), at: HashMap::new() }
+    }
+
     /// The last event of a path by the moment.
-    fn last(&mut self, path: &TreePath) -> Result<Option<Rc<PastEvent>>, Failure> {
+    fn last(&mut self, path: &TreePath) -> Result<Option<Rc<PastEvent>>, StoreError> {
         let mut at = match self.at.remove(path) {
             Some(known) => known,
             None => last_of(self.read, path)?.map(Rc::new),
@@ -60,12 +87,12 @@ impl<F: Fn(&PastEvent) -> bool> Walks<'_, F> {
     }
 
     /// The last event after `since` by which a directory came to `dir`, or what lay there went.
-    fn turned(&mut self, dir: &TreePath, since: G) -> Result<Option<Rc<PastEvent>>, Failure> {
+    fn turned(&mut self, dir: &TreePath, since: G) -> Result<Option<Rc<PastEvent>>, StoreError> {
         let mut at = self.last(dir)?;
         while let Some(event) = at.filter(|event| event.row.g > since) {
-            let came = of(&event, "/payload/type") == "directory";
-            let came = came && !of(&event, "/payload/via").is_empty();
-            if event.is_end || came || is_exchange(&event.event) {
+            let came = event.says("/payload/type") == "directory";
+            let came = came && !event.says("/payload/via").is_empty();
+            if event.is_end || came || event.is_exchange() {
                 return Ok(Some(event));
             }
             // It was made, or what is told of was a file.
@@ -79,9 +106,17 @@ impl<F: Fn(&PastEvent) -> bool> Walks<'_, F> {
         &mut self,
         path: &TreePath,
         since: G,
-    ) -> Result<Option<(TreePath, Rc<PastEvent>)>, Failure> {
+    ) -> Result<Option<(TreePath, Rc<PastEvent>)>, StoreError> {
+        self.turned_from(path.split_last().map(|(above, _)| above), since)
+    }
+
+    /// The same of this directory and all above it.
+    pub fn turned_from(
+        &mut self,
+        mut above: Option<TreePath>,
+        since: G,
+    ) -> Result<Option<(TreePath, Rc<PastEvent>)>, StoreError> {
         let mut newest: Option<(TreePath, Rc<PastEvent>)> = None;
-        let mut above = path.split_last().map(|(above, _)| above);
         while let Some(dir) = above.filter(|dir| !dir.names().is_empty()) {
             let since = newest.as_ref().map_or(since, |(_, event)| event.row.g);
             if let Some(event) = self.turned(&dir, since)? {
@@ -92,22 +127,21 @@ impl<F: Fn(&PastEvent) -> bool> Walks<'_, F> {
         Ok(newest)
     }
 
-    fn came(&self, dir: &TreePath, event: &PastEvent) -> Result<Came, Failure> {
+    pub fn came(&self, dir: &TreePath, event: &PastEvent) -> Result<Came, StoreError> {
         let by = event.row.g;
-        if !is_exchange(&event.event) {
-            let from = path_of_ledger(&field(&event.event, "/payload/from_path"));
+        if !event.is_exchange() {
+            let from = path_of_ledger(&event.says("/payload/from_path"));
             let from = from.filter(|from| !from.names().is_empty());
             return Ok(Came { by, from, before: by });
         }
         // An exchange has two events, one for each way, and many may follow each other.
-        let ends = |event: &PastEvent| {
-            ["/payload/path", "/payload/from_path"].map(|at| field(&event.event, at))
-        };
+        let ends =
+            |event: &PastEvent| ["/payload/path", "/payload/from_path"].map(|at| event.says(at));
         let [mut to, mut from] = ends(event);
         let other = if to == dir.to_string() { from.clone() } else { to.clone() };
         let (mut first, mut count) = (by, 1_u64);
         while let Some(row) = event_of(self.read, dir, G(first.0.saturating_sub(1)))?
-            && is_exchange(&row.event)
+            && row.is_exchange()
             && ends(&row) == [from.clone(), to.clone()]
         {
             [to, from] = [from, to];
@@ -120,21 +154,16 @@ impl<F: Fn(&PastEvent) -> bool> Walks<'_, F> {
     }
 }
 
-/// How what lay at `path` at a moment came there, to which `includes` belongs what happened until then; event
-/// `version` made what was kept of it last.
+/// How what lay at `path` at a moment came there, to which `includes` belongs what happened until then.
 ///
 /// # Errors
-/// Nothing lay there, or a failure of the store.
-pub(in crate::service) fn whence(
-    (read, part): (&dyn Read, &Part),
+/// A failure of the store.
+pub fn whence(
+    read: &dyn Read,
     path: &TreePath,
-    version: G,
     includes: impl Fn(&PastEvent) -> bool,
-) -> Result<Whence, Failure> {
-    let last = last_of(read, path)?;
-    let (_, after) = until(last, &includes, |before| event_of(read, path, before))?;
-    let gone = |how: &str| Err(was_gone(&part.show(path).to_string(), how, (version, after)));
-    let mut walks = Walks { read, includes, before: G(u64::MAX), at: HashMap::new() };
+) -> Result<Whence, StoreError> {
+    let mut walks = Walks::new(read, includes);
     let (mut there, mut brought) = (path.clone(), None);
     loop {
         let own = walks.last(&there)?;
@@ -143,27 +172,29 @@ pub(in crate::service) fn whence(
         let is_back = there == *path;
         match (turned, brought.take()) {
             (None, _) if is_back => {
-                return match own.filter(|own| own.is_end) {
-                    Some(end) => gone(&end.how(part)),
-                    None => Ok(Whence::Own { before: walks.before }),
-                };
+                return Ok(match own.filter(|own| own.is_end) {
+                    Some(by) => Whence::Gone { by, with: None },
+                    None => Whence::Own { before: walks.before },
+                });
             }
-            (Some((dir, event)), _) if is_back && event.is_end => {
-                return gone(&event.how_with(&dir, part));
+            (Some((dir, by)), _) if is_back && by.is_end => {
+                return Ok(Whence::Gone { by, with: Some(dir) });
             }
             (Some((dir, event)), known) if !event.is_end => {
                 let came = walks.came(&dir, &event)?;
                 let rest = there.below(&dir).unwrap_or_default();
                 let from = came.from.map(|from| from.join_all(&rest));
-                let known = known.unwrap_or((came.by, from.clone()));
+                let (by, first) = known.unwrap_or((came.by, from.clone()));
                 let Some(from) = from else {
-                    return Ok(Whence::Brought { by: known.0, from: known.1 });
+                    return Ok(Whence::Brought { by, from: first, told: None });
                 };
-                (there, walks.before, brought) = (from, came.before, Some(known));
+                (there, walks.before, brought) = (from, came.before, Some((by, first)));
             }
-            (_, known) => {
+            (turned, known) => {
                 let (by, from) = known.unwrap_or_default();
-                return Ok(Whence::Brought { by, from });
+                let lies = turned.is_none() && own.is_some_and(|own| !own.is_end);
+                let told = lies.then_some(Told { path: there, before: walks.before });
+                return Ok(Whence::Brought { by, from, told });
             }
         }
     }
@@ -179,13 +210,8 @@ enum ToldAs {
     Unknown,
 }
 
-/// What an event says there.
-fn of(event: &PastEvent, at: &str) -> String {
-    field(&event.event, at)
-}
-
-fn told_as(read: &dyn Read, path: &TreePath, told: &PastEvent) -> Result<ToldAs, Failure> {
-    let noted = path_of_ledger(&of(told, "/payload/told_as"));
+fn told_as(read: &dyn Read, path: &TreePath, told: &PastEvent) -> Result<ToldAs, StoreError> {
+    let noted = path_of_ledger(&told.says("/payload/told_as"));
     if let Some(other) = noted.filter(|other| !other.names().is_empty()) {
         return Ok(if other == *path { ToldAs::This } else { ToldAs::Other(other) });
     }
@@ -196,61 +222,50 @@ fn told_as(read: &dyn Read, path: &TreePath, told: &PastEvent) -> Result<ToldAs,
     let noted = noted.map(|Dentry { dir, name }| path_of(read, dir, &name)).transpose()?;
     Ok(match noted {
         Some(noted) if noted != *path => ToldAs::Other(noted),
-        None if of(told, "/payload/via") == Via::Link.as_str() => ToldAs::Unknown,
+        None if told.says("/payload/via") == Via::Link.as_str() => ToldAs::Unknown,
         _ => ToldAs::This,
     })
 }
 
-/// Fails where the file at `path` may have been saved by another of its names after a version and by a moment,
-/// to which `includes` belongs what happened until then.
+/// Where saves of a file of several names were told, that the version of one of them is not from.
+pub enum Elsewhere {
+    /// Under another name, which the ledger does not tell.
+    Unknown,
+    /// Under this one, by this event.
+    Told(TreePath, G),
+    /// Under this one, which was moved or replaced since.
+    Lost(TreePath),
+}
+
+/// Where the file at `path`, of which event `told` told last, may have been saved by another of its names since and by a
+/// moment, to which `includes` belongs what happened until then; `None` if it is as that version of it all the same.
 ///
 /// # Errors
-/// It may, or a failure of the store.
-pub(super) fn require_told_here(
-    (read, part): (&dyn Read, &Part),
+/// A failure of the store.
+pub(super) fn told_elsewhere(
+    read: &dyn Read,
     path: &TreePath,
-    version: &FileVersion,
+    (version, told): (&FileVersion, &PastEvent),
     includes: impl Fn(&PastEvent) -> bool,
-) -> Result<(), Failure> {
-    let Some(told) = last_told(read, path, version.g, &includes)? else { return Ok(()) };
-    let other = match told_as(read, path, &told)? {
-        ToldAs::This => return Ok(()),
-        ToldAs::Other(other) => Some(other),
-        ToldAs::Unknown => None,
+) -> Result<Option<Elsewhere>, StoreError> {
+    let other = match told_as(read, path, told)? {
+        ToldAs::This => return Ok(None),
+        ToldAs::Other(other) => other,
+        ToldAs::Unknown => return Ok(Some(Elsewhere::Unknown)),
     };
-    let reason = format!("no version of `{}` is kept from then", part.show(path));
-    let lost = |remedy| Err(Failure::new(Exit::Absent, reason, remedy));
-    let Some(other) = other.filter(|other| part.has(other)) else {
-        let remedy =
-            "it was another name of a file then, and saves of that are told under one alone";
-        return lost(remedy.to_owned());
-    };
-    let shown = part.show(&other);
-    let (since, mut ends, mut newest) = (told.row.g, None, None);
+    let (since, mut is_ended, mut newest) = (told.row.g, false, None);
     let mut at = last_of(read, &other)?;
     while let Some(event) = at.filter(|event| event.row.g > since) {
-        let (g, before) = (event.row.g, event.before);
         if includes(&event) {
             // Something else may lie there since.
-            let ended = event.is_end || event.is_left || !of(&event, "/payload/via").is_empty();
-            ends = if ended { Some(g) } else { ends };
-            newest = newest.or(Some((g, of(&event, "/payload/content_sha256"))));
+            is_ended |= event.is_end || event.is_left || !event.says("/payload/via").is_empty();
+            newest = newest.or_else(|| Some((event.row.g, event.says("/payload/content_sha256"))));
         }
-        at = event_of(read, &other, before)?;
+        at = event_of(read, &other, event.before)?;
     }
-    let is_there = match whence((read, part), &other, since, &includes) {
-        Ok(whence) => matches!(whence, Whence::Own { .. }),
-        Err(failure) if failure.exit == Exit::Absent => false,
-        Err(failure) => return Err(failure),
-    };
-    match (ends, newest) {
-        (None, Some((g, hash))) if is_there && hash != version.sha256.to_string() => lost(format!(
-            "it was the file of `{shown}` by another name, and event {g} tells what that was: ask for that name"
-        )),
-        (None, _) if is_there => Ok(()),
-        _ => lost(format!(
-            "it was the file of `{shown}` by another name, which was moved or replaced: what was saved by others \
-             is not told of this one"
-        )),
+    if is_ended || !matches!(whence(read, &other, &includes)?, Whence::Own { .. }) {
+        return Ok(Some(Elsewhere::Lost(other)));
     }
+    let newest = newest.filter(|(_, hash)| *hash != version.sha256.to_string());
+    Ok(newest.map(|(g, _)| Elsewhere::Told(other, g)))
 }

@@ -1,0 +1,255 @@
+//! The tree as it was after an event: the records, and the plain files of which versions are kept.
+//!
+//! What must stay true: a file is there only with the content that the ledger says it had; where none of then is
+//! kept (any more), it is left out, and so is a directory in which nothing is left. Deliberately not here: drafts, links
+//! and what no rule counts, of which the ledger does not tell enough.
+
+use std::cell::RefCell;
+use std::collections::{BTreeMap, HashMap};
+
+use super::event::{PastEvent, event_of_record};
+use super::versions::{VersionThen, version_then};
+use super::whence::{Elsewhere, Told, Walks, Whence, whence};
+use crate::config::Config;
+use crate::engine::path_of_dir;
+use crate::ledger::path_of_ledger;
+use crate::names::{FileName, TreePath};
+use crate::numbers::{G, Ino};
+use crate::store::{Read, Record, Standing, StoreError, WorkspaceRow, earlier};
+
+/// What lay at a path.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Then {
+    /// A directory with something in it.
+    Directory,
+    /// A file, as the event with this number made it.
+    Version(G),
+}
+
+/// The tree after an event.
+pub struct AfterEvent<'r> {
+    read: &'r dyn Read,
+    config: &'r Config,
+    g: G,
+    /// Where directories lie now, in which records lie that did not change since.
+    dirs: RefCell<HashMap<Ino, TreePath>>,
+}
+
+impl<'r> AfterEvent<'r> {
+    /// The tree after event `g`, as `read` tells of it; the configuration of today says which names are records'.
+    pub fn new(read: &'r dyn Read, config: &'r Config, g: G) -> Self {
+        AfterEvent { read, config, g, dirs: RefCell::default() }
+    }
+
+    /// What lay at `path`. The root is always there.
+    ///
+    /// # Errors
+    /// A failure of the store.
+    pub fn at(&self, path: &TreePath) -> Result<Option<Then>, StoreError> {
+        if path.names().is_empty() {
+            return Ok(Some(Then::Directory));
+        }
+        if let Some(version) = self.record_at(path)? {
+            return Ok(Some(Then::Version(version)));
+        }
+        if let Some(then) = self.plain_at(path)? {
+            return Ok(Some(then));
+        }
+        for workspace in self.read.workspaces()? {
+            if has_in_common(&workspace.path, path) && self.has_record_below(&workspace, path)? {
+                return Ok(Some(Then::Directory));
+            }
+        }
+        Ok(None)
+    }
+
+    /// The names that the directory at `path` had, in their order.
+    ///
+    /// # Errors
+    /// A failure of the store.
+    pub fn names(&self, dir: &TreePath) -> Result<BTreeMap<FileName, Then>, StoreError> {
+        let mut names = BTreeMap::new();
+        for workspace in self.read.workspaces()? {
+            if let Some(rest) = workspace.path.below(dir)
+                && let Some(name) = rest.names().first()
+            {
+                if self.has_record_below(&workspace, &workspace.path)? {
+                    names.insert(name.clone(), Then::Directory);
+                }
+            } else if has_in_common(&workspace.path, dir) {
+                self.records(&workspace, &mut |path, version| {
+                    let rest = path.below(dir);
+                    match rest.as_ref().map(TreePath::names) {
+                        Some([name]) => drop(names.insert(name.clone(), Then::Version(version))),
+                        Some([name, ..]) => drop(names.insert(name.clone(), Then::Directory)),
+                        Some([]) | None => {}
+                    }
+                    true
+                })?;
+            }
+        }
+        for name in self.plain_names(dir)? {
+            if !names.contains_key(&name)
+                && let Some(then) = self.plain_at(&dir.join(name.clone()))?
+            {
+                names.insert(name, then);
+            }
+        }
+        Ok(names)
+    }
+
+    fn includes(&self) -> impl Fn(&PastEvent) -> bool + use<> {
+        let g = self.g;
+        move |event: &PastEvent| event.row.g <= g
+    }
+
+    /// What lay at `path` and was no record.
+    fn plain_at(&self, path: &TreePath) -> Result<Option<Then>, StoreError> {
+        if let Some(version) = self.file_at(path)? {
+            return Ok(Some(Then::Version(version)));
+        }
+        for name in self.plain_names(path)? {
+            if self.plain_at(&path.join(name))?.is_some() {
+                return Ok(Some(Then::Directory));
+            }
+        }
+        Ok(None)
+    }
+
+    /// The version of the plain file that lay at `path`.
+    fn file_at(&self, path: &TreePath) -> Result<Option<G>, StoreError> {
+        Ok(match self.version_at(path)? {
+            VersionThen::Kept(version) => Some(version.g),
+            VersionThen::Elsewhere(Elsewhere::Told(other, _)) => match self.version_at(&other)? {
+                VersionThen::Kept(version) => Some(version.g),
+                VersionThen::Elsewhere(_) | VersionThen::None => None,
+            },
+            VersionThen::Elsewhere(_) | VersionThen::None => None,
+        })
+    }
+
+    fn version_at(&self, path: &TreePath) -> Result<VersionThen, StoreError> {
+        let told = match whence(self.read, path, self.includes())? {
+            Whence::Own { before } => Told { path: path.clone(), before },
+            Whence::Brought { told: Some(told), .. } => told,
+            Whence::Brought { told: None, .. } | Whence::Gone { .. } => {
+                return Ok(VersionThen::None);
+            }
+        };
+        version_then(self.read, &told, |g, _| g <= self.g)
+    }
+
+    /// The names below `dir` of which events of plain files tell, there or where the directory lay before: all
+    /// that was there is among them.
+    fn plain_names(&self, dir: &TreePath) -> Result<Vec<FileName>, StoreError> {
+        let (mut there, mut names) = (dir.clone(), Vec::new());
+        let mut walks = Walks::new(self.read, self.includes());
+        loop {
+            let depth = there.names().len();
+            self.read.histories(&there, None, &mut |history| {
+                let name = history.path.names().get(depth);
+                // They come in their order, and so those of one directory together.
+                if name != names.last() {
+                    names.extend(name.cloned());
+                }
+                true
+            })?;
+            let turned = walks.turned_from(Some(there.clone()), G(0))?;
+            let Some((above, event)) = turned.filter(|(_, event)| !event.is_end) else { break };
+            let came = walks.came(&above, &event)?;
+            let Some(from) = came.from else { break };
+            there = from.join_all(&there.below(&above).unwrap_or_default());
+            walks.before = came.before;
+        }
+        names.sort_unstable();
+        names.dedup();
+        Ok(names)
+    }
+
+    /// The version of the record that lay at `path`.
+    fn record_at(&self, path: &TreePath) -> Result<Option<G>, StoreError> {
+        let Some((_, name)) = path.split_last() else { return Ok(None) };
+        for workspace in self.read.workspaces()? {
+            let binding = self.config.bind(&workspace.path);
+            let binding = binding.filter(|_| path.below(&workspace.path).is_some());
+            if let Some(id) = binding.and_then(|binding| binding.kind.record_id(name))
+                && let Some(record) = self.read.record_named(workspace.key, &id)?
+                && let Some((lay, version)) = self.record(&record)?
+                && lay == *path
+            {
+                return Ok(Some(version));
+            }
+        }
+        Ok(None)
+    }
+
+    fn has_record_below(
+        &self,
+        workspace: &WorkspaceRow,
+        path: &TreePath,
+    ) -> Result<bool, StoreError> {
+        let mut has = false;
+        self.records(workspace, &mut |lay, _| {
+            has = lay.below(path).is_some();
+            !has
+        })?;
+        Ok(has)
+    }
+
+    /// Where each record of a workspace lay, and its version.
+    fn records(
+        &self,
+        workspace: &WorkspaceRow,
+        visit: &mut dyn FnMut(TreePath, G) -> bool,
+    ) -> Result<(), StoreError> {
+        let mut failed = None;
+        self.read.records(workspace.key, &mut |record| match self.record(&record) {
+            Ok(Some((path, version))) => visit(path, version),
+            Ok(None) => true,
+            Err(why) => {
+                failed = Some(why);
+                false
+            }
+        })?;
+        failed.map_or(Ok(()), Err)
+    }
+
+    /// Where a record lay, and its version.
+    fn record(&self, record: &Record) -> Result<Option<(TreePath, G)>, StoreError> {
+        let Some(path) = self.path_of(record)? else { return Ok(None) };
+        let mut version = record.version_g;
+        while version > self.g {
+            let Some(row) = self.read.version(version)? else { return Ok(None) };
+            version = earlier(version, row.before_g)?;
+        }
+        Ok((version > G(0)).then_some((path, version)))
+    }
+
+    fn path_of(&self, record: &Record) -> Result<Option<TreePath>, StoreError> {
+        if record.last_g <= self.g {
+            let Standing::Live { dir, name, .. } = &record.standing else { return Ok(None) };
+            let known = self.dirs.borrow().get(dir).cloned();
+            let above = match known {
+                Some(above) => above,
+                None => path_of_dir(self.read, *dir)?,
+            };
+            self.dirs.borrow_mut().entry(*dir).or_insert_with(|| above.clone());
+            return Ok(Some(above.join(name.clone())));
+        }
+        let mut at = record.last_g;
+        while let Some(event) = event_of_record(self.read, at)? {
+            if event.row.g <= self.g {
+                // One whose name went to a backup is parked: it has no file.
+                let lies = !event.is_end && event.event.pointer("/payload/to").is_none();
+                return Ok(path_of_ledger(&event.says("/payload/path")).filter(|_| lies));
+            }
+            at = event.before;
+        }
+        Ok(None)
+    }
+}
+
+/// Whether one of two paths lies at or below the other.
+fn has_in_common(one: &TreePath, other: &TreePath) -> bool {
+    one.below(other).is_some() || other.below(one).is_some()
+}
