@@ -108,6 +108,21 @@ pub struct NewNode {
 }
 
 impl NewNode {
+    /// An empty one, with the names that its type has at once; whose it is and what they may do says
+    /// who makes it.
+    #[must_use]
+    pub fn empty(
+        node_type: NodeType,
+        class: Class,
+        parent: Ino,
+        quota: Option<Ino>,
+        at: UnixNanos,
+    ) -> NewNode {
+        let nlink = if node_type == NodeType::Directory { 2 } else { 1 };
+        let (mode, uid, gid, rdev, size) = (0, 0, 0, 0, 0);
+        NewNode { node_type, class, mode, uid, gid, rdev, nlink, size, at, parent, quota }
+    }
+
     /// The inode with its number.
     #[must_use]
     pub fn made(&self, ino: Ino) -> Node {

@@ -180,20 +180,13 @@ impl Put {
     fn node(&self, turn: &mut Turn<'_>, class: Class, size: u64) -> Result<Node, StoreError> {
         let node_type = self.node_type();
         let quota = turn.txn.node(self.parent)?.and_then(|parent| parent.quota);
-        let new = NewNode {
-            node_type,
-            class,
+        let made = turn.txn.insert_node(&NewNode {
             mode: self.mode & 0o7777,
             uid: self.uid,
             gid: self.gid,
-            rdev: 0,
-            nlink: if node_type == NodeType::Directory { 2 } else { 1 },
             size,
-            at: self.mtime,
-            parent: self.parent,
-            quota,
-        };
-        let made = turn.txn.insert_node(&new)?;
+            ..NewNode::empty(node_type, class, self.parent, quota, self.mtime)
+        })?;
         turn.txn.insert_entry(self.parent, &self.name, made.ino)?;
         let (parent, name) = (self.parent, self.name.clone());
         turn.effect(Effect::Appeared { parent, name, node_type });

@@ -169,17 +169,10 @@ fn new_node(
     let directory = node_type == NodeType::Directory;
     let inherits = parent.mode & S_ISGID != 0;
     NewNode {
-        node_type,
-        class,
         mode: mode & 0o7777 | if inherits && directory { S_ISGID } else { 0 },
         uid: turn.context.actor.uid,
         gid: if inherits { parent.gid } else { turn.context.gid },
-        rdev: 0,
-        nlink: if directory { 2 } else { 1 },
-        size: 0,
-        at: turn.now,
-        parent: parent.ino,
-        quota: parent.quota,
+        ..NewNode::empty(node_type, class, parent.ino, parent.quota, turn.now)
     }
 }
 

@@ -75,19 +75,9 @@ impl Turn<'_> {
 
     /// A new inode with the attributes of another one.
     fn copy_of(&mut self, node: &Node) -> Result<Ino, StoreError> {
-        let copy = self.txn.insert_node(&NewNode {
-            node_type: node.node_type,
-            class: node.class,
-            mode: node.mode,
-            uid: node.uid,
-            gid: node.gid,
-            rdev: node.rdev,
-            nlink: node.nlink,
-            size: node.size,
-            at: self.now,
-            parent: node.parent,
-            quota: node.quota,
-        })?;
+        let &Node { node_type, class, parent, quota, .. } = node;
+        let new = NewNode::empty(node_type, class, parent, quota, self.now);
+        let copy = self.txn.insert_node(&new)?;
         self.txn.update_node(&Node { ino: copy.ino, ..node.clone() })?;
         self.copy_xattrs(node.ino, copy.ino)?;
         Ok(copy.ino)

@@ -119,20 +119,12 @@ impl RestoreFile {
     }
 
     fn make(&self, turn: &mut Turn<'_>, quota: Option<Ino>) -> Result<Node, Stop> {
-        let new = NewNode {
-            node_type: NodeType::File,
-            class: Class::Plain,
+        let made = turn.txn.insert_node(&NewNode {
             mode: 0o600,
             uid: turn.context.actor.uid,
             gid: turn.context.gid,
-            rdev: 0,
-            nlink: 1,
-            size: 0,
-            at: turn.now,
-            parent: self.parent,
-            quota,
-        };
-        let made = turn.txn.insert_node(&new)?;
+            ..NewNode::empty(NodeType::File, Class::Plain, self.parent, quota, turn.now)
+        })?;
         turn.txn.insert_entry(self.parent, &self.name, made.ino)?;
         turn.name_file(self.parent, &self.name, made.ino)?;
         let (parent, name) = (self.parent, self.name.clone());
