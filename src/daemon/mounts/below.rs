@@ -14,7 +14,8 @@ use workfs_mount::{Mount, Underlay, detach_dead, detach_dead_but_one, state_of};
 use super::covers::Covers;
 use super::mount_table;
 use super::point::{
-    LeftCovered, NAMED_MAX, NO_RIGHTS, expect_free, expect_nothing_inside, occupied, unmount,
+    IfFiles, LeftCovered, NAMED_MAX, NO_RIGHTS, expect_free, expect_nothing_inside, occupied,
+    unmount,
 };
 use crate::daemon::failure::Failure;
 use crate::daemon::spawn::LOOK_AGAIN;
@@ -112,7 +113,8 @@ impl Point<'_> {
         let is_closed = below.as_ref().is_ok_and(Underlay::looks_covered);
         let mut is_told = false;
         if !is_dead {
-            let found = expect_free(dir, state_of(dir), crashed && !is_closed, asked.nonempty);
+            let if_files = IfFiles { nonempty: asked.nonempty, crashed: crashed && !is_closed };
+            let found = expect_free(dir, state_of(dir), if_files);
             // So that what was found can be moved away; where something else is mounted it stays.
             if crashed && (found.is_err() || !mounts_oneself()) {
                 for list in std::iter::once(covers).chain(&left_by) {
@@ -173,7 +175,8 @@ impl Point<'_> {
         });
         match covered {
             Ok(names) if !self.is_told => {
-                notes.extend(occupied(&self.dir, &names, self.crashed, self.asked.nonempty)?);
+                let if_files = IfFiles { nonempty: self.asked.nonempty, crashed: self.crashed };
+                notes.extend(occupied(&self.dir, &names, if_files)?);
             }
             Ok(_) => {}
             Err(error) => {

@@ -108,6 +108,15 @@ pub fn left_covered(dir: &Path) -> Option<LeftCovered> {
     is_left.then(|| LeftCovered::of(dir))
 }
 
+/// What is said of files that lie in a directory that is to be mounted on.
+#[derive(Clone, Copy)]
+pub struct IfFiles {
+    /// They may: `--nonempty` was asked.
+    pub nonempty: bool,
+    /// A daemon was killed that had covered it, and somebody has opened it since.
+    pub crashed: bool,
+}
+
 /// Fails unless `dir`, which was found in this state, can be mounted on; changes nothing.
 ///
 /// # Errors
@@ -116,12 +125,11 @@ pub fn left_covered(dir: &Path) -> Option<LeftCovered> {
 pub fn expect_free(
     dir: &Path,
     state: DirState,
-    crashed: bool,
-    nonempty: bool,
+    if_files: IfFiles,
 ) -> Result<Option<String>, Failure> {
     match state {
         DirState::Unreadable(_) => Ok(None),
-        DirState::Plain { entries, .. } => occupied(dir, &entries, crashed, nonempty),
+        DirState::Plain { entries, .. } => occupied(dir, &entries, if_files),
         DirState::Mounted { fs_type, source } if fs_type.starts_with("fuse") => {
             let source = crate::names::printable(source.as_encoded_bytes());
             let dir_name = dir.shown();
@@ -144,7 +152,7 @@ pub fn expect_free(
             let entries = std::fs::read_dir(dir).map_err(|e| Failure::io(dir.shown(), &e))?;
             let names: Vec<OsString> =
                 entries.flatten().take(NAMED_MAX + 1).map(|entry| entry.file_name()).collect();
-            occupied(dir, &names, crashed, nonempty)
+            occupied(dir, &names, if_files)
         }
         DirState::Absent => {
             let reason = format!("{} does not exist", dir.shown());
@@ -170,17 +178,16 @@ pub fn expect_free(
 pub fn occupied(
     dir: &Path,
     entries: &[OsString],
-    crashed: bool,
-    nonempty: bool,
+    if_files: IfFiles,
 ) -> Result<Option<String>, Failure> {
     if entries.is_empty() {
         return Ok(None);
     }
     let names = entries.iter().map(|name| crate::names::printable(name.as_encoded_bytes()));
     let named = crate::names::first_few(names, NAMED_MAX);
-    let when = if crashed { " (perhaps written while nothing was mounted)" } else { "" };
+    let when = if if_files.crashed { " (perhaps written while nothing was mounted)" } else { "" };
     let found = format!("{} has files{when}: {named}", dir.shown());
-    if nonempty {
+    if if_files.nonempty {
         return Ok(Some(format!("{found}; they are hidden until it is unmounted")));
     }
     let remedy = "move them away (`workfs import` takes them in), or mount over them with \

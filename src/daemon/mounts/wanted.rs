@@ -6,7 +6,7 @@
 use std::path::Path;
 
 use super::options::{self, OwnOptions};
-use super::point;
+use super::point::{IfFiles, expect_free};
 use crate::daemon::failure::{Cause, Failure};
 use crate::daemon::socket::wire::MountAsk;
 use crate::kind::Role;
@@ -19,9 +19,10 @@ use crate::names::{AgentName, TreePath};
 pub fn expect_mountable(ask: &MountAsk) -> Result<(), Failure> {
     let own = expect_possible(ask)?;
     let dir = Path::new(&ask.dir);
+    let if_files = IfFiles { nonempty: ask.nonempty || own.nonempty, crashed: false };
     match workfs_mount::state_of(dir) {
         workfs_mount::DirState::Dead => Ok(()),
-        state => point::expect_free(dir, state, false, ask.nonempty || own.nonempty).map(drop),
+        state => expect_free(dir, state, if_files).map(drop),
     }
 }
 

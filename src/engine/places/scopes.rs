@@ -33,11 +33,20 @@ struct Known {
     unruled: HashSet<Ino>,
 }
 
+/// What is remembered of one directory.
+enum Remembered<'k> {
+    Ruled(&'k Arc<Scope>),
+    Unruled,
+    Nothing,
+}
+
 impl Known {
-    /// The scope of a directory, if it is remembered whether it has one.
-    fn get(&self, dir: Ino) -> Option<Option<&Arc<Scope>>> {
-        let ruled = self.ruled.get(&dir).map(Some);
-        ruled.or_else(|| self.unruled.contains(&dir).then_some(None))
+    fn get(&self, dir: Ino) -> Remembered<'_> {
+        match self.ruled.get(&dir) {
+            Some(scope) => Remembered::Ruled(scope),
+            None if self.unruled.contains(&dir) => Remembered::Unruled,
+            None => Remembered::Nothing,
+        }
     }
 
     /// Remembers it; where there are too many, in place of all others of its sort.
@@ -84,8 +93,10 @@ impl Scopes {
         config: &Config,
         dir: Ino,
     ) -> Result<Option<Arc<Scope>>> {
-        if let Some(scope) = self.known.read().get(dir) {
-            return Ok(scope.cloned());
+        match self.known.read().get(dir) {
+            Remembered::Ruled(scope) => return Ok(Some(Arc::clone(scope))),
+            Remembered::Unruled => return Ok(None),
+            Remembered::Nothing => {}
         }
         let path = path_of_dir(read, dir)?;
         let scope = config.files().scope(&path).filter(|_| path.can_be_named()).map(Arc::new);
@@ -120,7 +131,7 @@ mod tests {
         let ask = |ticket| {
             let scope = read(&store, |read| scopes.of(ticket, read, &config, ROOT)).unwrap();
             assert!(scope.is_none(), "no rule counts at the root");
-            scopes.known.read().get(ROOT).is_some()
+            matches!(scopes.known.read().get(ROOT), Remembered::Unruled)
         };
         let ticket = scopes.ticket();
         scopes.forget();
@@ -137,16 +148,16 @@ mod tests {
         let mut known = Known::default();
         for nth in 0..3 * UNRULED_DIRS_MAX as u64 {
             known.insert(Ino(2 * nth), None);
-            assert!(known.get(Ino(2 * nth)).is_some_and(|scope| scope.is_none()));
+            assert!(matches!(known.get(Ino(2 * nth)), Remembered::Unruled));
             if nth < 3 * SCOPES_MAX as u64 {
                 known.insert(Ino(2 * nth + 1), scope.clone());
-                assert!(known.get(Ino(2 * nth + 1)).is_some_and(|scope| scope.is_some()));
+                assert!(matches!(known.get(Ino(2 * nth + 1)), Remembered::Ruled(_)));
             }
             assert!(known.ruled.len() <= SCOPES_MAX && known.unruled.len() <= UNRULED_DIRS_MAX);
         }
         let last = 2 * (3 * SCOPES_MAX as u64 - 1) + 1;
-        assert!(known.get(Ino(last)).is_some_and(|scope| scope.is_some()));
+        assert!(matches!(known.get(Ino(last)), Remembered::Ruled(_)));
         known.clear();
-        assert!(known.get(Ino(last)).is_none());
+        assert!(matches!(known.get(Ino(last)), Remembered::Nothing));
     }
 }

@@ -116,14 +116,17 @@ impl Pattern {
         !self.components.contains(&Component::Any)
     }
 
-    /// Is `path` such a directory? Gives the owner that it names.
+    /// Is `path` such a directory?
     #[must_use]
-    pub fn matches(&self, path: &[FileName]) -> Option<Option<AgentName>> {
-        if path.len() != self.components.len() || !self.leads(path) {
-            return None;
-        }
-        let owner = self.components.iter().position(|part| *part == Component::Owner);
-        Some(owner.and_then(|at| agent(&path[at])))
+    pub fn matches(&self, path: &[FileName]) -> bool {
+        path.len() == self.components.len() && self.leads(path)
+    }
+
+    /// The owner that such a directory names, if they name any.
+    #[must_use]
+    pub fn owner_of(&self, path: &[FileName]) -> Option<AgentName> {
+        let owner = self.components.iter().position(|part| *part == Component::Owner)?;
+        agent(path.get(owner)?)
     }
 
     /// Would `path` be such a directory, if the name of its owner were an agent's? Says why it is none.
@@ -267,11 +270,11 @@ mod tests {
     fn an_owner_is_a_valid_agent() {
         let lanes = pattern("assigned/{owner}");
         let bob = AgentName::new("bob").unwrap();
-        assert_eq!(lanes.matches(&path("assigned/bob")), Some(Some(bob)));
-        assert_eq!(lanes.matches(&path("assigned/.git")), None);
-        assert_eq!(lanes.matches(&path("assigned/a b")), None);
-        assert_eq!(lanes.matches(&path("assigned/bob/x")), None);
-        assert_eq!(lanes.matches(&path("assigned")), None);
+        assert!(lanes.matches(&path("assigned/bob")));
+        assert_eq!(lanes.owner_of(&path("assigned/bob")), Some(bob));
+        for none in ["assigned/.git", "assigned/a b", "assigned/bob/x", "assigned"] {
+            assert!(!lanes.matches(&path(none)), "{none}");
+        }
         assert_eq!(lanes.misses(&path("assigned/a b")), Some(NameError::Grammar));
         for none in ["assigned/bob", "done/a b", "assigned", "assigned/a b/c"] {
             assert_eq!(lanes.misses(&path(none)), None, "{none}");
@@ -285,10 +288,11 @@ mod tests {
     fn months_are_months() {
         let months = pattern("archive/{yyyy-mm}");
         for good in ["archive/2025-11", "archive/0000-01"] {
-            assert_eq!(months.matches(&path(good)), Some(None), "{good}");
+            assert!(months.matches(&path(good)), "{good}");
+            assert_eq!(months.owner_of(&path(good)), None);
         }
         for bad in ["2025-13", "2025-00", "2025-20", "2025-1", "2025-11-x", "202x-11", "-025-11"] {
-            assert_eq!(months.matches(&path(&format!("archive/{bad}"))), None, "{bad}");
+            assert!(!months.matches(&path(&format!("archive/{bad}"))), "{bad}");
         }
     }
 

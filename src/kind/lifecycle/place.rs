@@ -44,10 +44,8 @@ impl Kind {
             return Place::Root;
         }
         let dirs = || self.states().flat_map(|(ix, state)| state.dirs.iter().map(move |d| (ix, d)));
-        for (state, dir) in dirs() {
-            if let Some(owner) = dir.matches(relative) {
-                return Place::State { state, owner };
-            }
+        if let Some((state, dir)) = dirs().find(|(_, dir)| dir.matches(relative)) {
+            return Place::State { state, owner: dir.owner_of(relative) };
         }
         if dirs().any(|(_, dir)| dir.is_prefix(relative)) { Place::Prefix } else { Place::Outside }
     }

@@ -50,9 +50,8 @@ pub(super) fn have_own_names(
 
 fn is_nobodys(name: &FileName, states: &[State], ready: &FileName) -> Result<(), String> {
     let own = [name.clone()];
-    let lies = |state: &&State| {
-        state.dirs.iter().any(|dir| dir.matches(&own).is_some() || dir.is_prefix(&own))
-    };
+    let lies =
+        |state: &&State| state.dirs.iter().any(|dir| dir.matches(&own) || dir.is_prefix(&own));
     match states.iter().find(lies) {
         Some(state) => Err(format!("that is a directory of the state `{}`", state.name)),
         None if ready == name => Err("that is the directory of what is ready".to_owned()),

@@ -375,7 +375,7 @@ const OR_OTHER_ORDER_DIR: &str = ", or name another with `order: { dir: NAME }` 
 fn lies_in_order_dir(dir: &FileName, states: &[State]) -> Result<(), WrongDir> {
     let own = [dir.clone()];
     for (state, one) in states.iter().enumerate() {
-        let lies = |known: &Pattern| known.matches(&own).is_some() || known.is_prefix(&own);
+        let lies = |known: &Pattern| known.matches(&own) || known.is_prefix(&own);
         if let Some(at) = one.dirs.iter().position(lies) {
             let reason = format!(
                 "`{dir}` shows what is ready and cannot be a directory of the state `{}`: take \

@@ -25,14 +25,26 @@ pub(in crate::store::sqlite) struct Places {
     changed: bool,
 }
 
+/// What is remembered of a directory.
+#[derive(Debug, PartialEq)]
+enum Remembered {
+    Place(PlaceRow),
+    NoPlace,
+    Nothing,
+}
+
 impl Places {
     /// Those of the one connection that writes.
     pub fn of_writer() -> Places {
         Places { remembered: Some(HashMap::new()), changed: false }
     }
 
-    fn get(&self, dir: Ino) -> Option<Option<PlaceRow>> {
-        self.remembered.as_ref()?.get(&dir).cloned()
+    fn get(&self, dir: Ino) -> Remembered {
+        match self.remembered.as_ref().and_then(|remembered| remembered.get(&dir)) {
+            Some(Some(place)) => Remembered::Place(place.clone()),
+            Some(None) => Remembered::NoPlace,
+            None => Remembered::Nothing,
+        }
     }
 
     fn remember(&mut self, dir: Ino, place: Option<&PlaceRow>) {
@@ -81,8 +93,10 @@ fn place(row: &Row<'_>, at: usize) -> rusqlite::Result<PlaceRow> {
 
 impl Conn {
     pub(super) fn place_of(&self, dir: Ino) -> Result<Option<PlaceRow>> {
-        if let Some(place) = self.places.borrow().get(dir) {
-            return Ok(place);
+        match self.places.borrow().get(dir) {
+            Remembered::Place(place) => return Ok(Some(place)),
+            Remembered::NoPlace => return Ok(None),
+            Remembered::Nothing => {}
         }
         let sql = "SELECT p.workspace, p.relative, w.path FROM places p \
                    JOIN workspaces w ON w.key = p.workspace WHERE p.dir = ?1";
@@ -132,9 +146,9 @@ mod tests {
         places.remember(Ino(6), None);
         places.end(true);
         places.undo();
-        assert_eq!(places.get(Ino(5)), Some(Some(row())));
-        assert_eq!(places.get(Ino(6)), Some(None));
-        assert_eq!(places.get(Ino(7)), None);
+        assert_eq!(places.get(Ino(5)), Remembered::Place(row()));
+        assert_eq!(places.get(Ino(6)), Remembered::NoPlace);
+        assert_eq!(places.get(Ino(7)), Remembered::Nothing);
     }
 
     #[test]
@@ -142,19 +156,19 @@ mod tests {
         let mut places = Places::of_writer();
         places.remember(Ino(5), None);
         places.change();
-        assert_eq!(places.get(Ino(5)), None);
+        assert_eq!(places.get(Ino(5)), Remembered::Nothing);
         places.remember(Ino(5), Some(&row()));
         places.undo();
-        assert_eq!(places.get(Ino(5)), None);
+        assert_eq!(places.get(Ino(5)), Remembered::Nothing);
         places.remember(Ino(5), Some(&row()));
         places.end(false);
-        assert_eq!(places.get(Ino(5)), None);
+        assert_eq!(places.get(Ino(5)), Remembered::Nothing);
     }
 
     #[test]
     fn a_reader_remembers_nothing() {
         let mut places = Places::default();
         places.remember(Ino(5), None);
-        assert_eq!(places.get(Ino(5)), None);
+        assert_eq!(places.get(Ino(5)), Remembered::Nothing);
     }
 }
