@@ -115,7 +115,7 @@ pub struct Used {
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum UsedWhat {
     /// A name that was made, moved, replaced or removed.
-    Name(Ino, FileName),
+    Name(Dentry),
     /// A file that was opened, changed, moved or removed.
     File(Ino),
     /// A directory whose attributes were set: what lies in it changes it, too, and is no use of it.
@@ -132,7 +132,7 @@ impl UsedWhat {
         read: &dyn crate::store::Read,
     ) -> Result<(Option<Found>, Option<Node>), StoreError> {
         Ok(match self {
-            UsedWhat::Name(dir, name) => {
+            UsedWhat::Name(Dentry { dir, name }) => {
                 let found = read.lookup(*dir, name)?.map(|node| node.ino);
                 (Some(Found::Name(found)), None)
             }

@@ -10,7 +10,7 @@ use crate::engine::{
     About, Command, Placed, Put, PutContent, Remove, RemoveWhat, Slot, Stop, Text, Turn,
 };
 use crate::limits::RECORD_BYTES_MAX;
-use crate::names::{FileName, TreePath};
+use crate::names::{Dentry, FileName, TreePath};
 use crate::numbers::Ino;
 use crate::refusal::{Refusal, Rule};
 use crate::store::{Node, NodeType};
@@ -34,7 +34,7 @@ impl Command for Govern {
     }
 
     fn about(&self) -> About {
-        About::Name(self.parent, self.name.clone())
+        About::Name(Dentry::of(self.parent, self.name.clone()))
     }
 
     fn run(self, turn: &mut Turn<'_>) -> Result<Self::Out, Stop> {

@@ -17,7 +17,7 @@ use crate::engine::{About, Command, Effect, Link, Slot, Stop, Text, Turn};
 use crate::kind::Statuses;
 use crate::ledger::{EventName, Hash, Via};
 use crate::limits::RECORD_BYTES_MAX;
-use crate::names::{FileName, TreePath};
+use crate::names::{Dentry, FileName, TreePath};
 use crate::numbers::{Ino, UnixNanos};
 use crate::record::{Edit, patch};
 use crate::refusal::{Refusal, Rule};
@@ -118,7 +118,7 @@ impl Command for Put {
     }
 
     fn about(&self) -> About {
-        About::Name(self.parent, self.name.clone())
+        About::Name(Dentry::of(self.parent, self.name.clone()))
     }
 
     fn run(self, turn: &mut Turn<'_>) -> Result<Placed, Stop> {
@@ -194,8 +194,9 @@ impl Put {
     }
 
     fn plain(&self, turn: &mut Turn<'_>) -> Result<Placed, Stop> {
+        let at = Dentry::of(self.parent, &self.name);
         if let PutContent::File(bytes) = &self.content
-            && let Some(check) = turn.check_of(self.parent, &self.name)?
+            && let Some(check) = turn.check_of(at)?
             && let Err(refusal) = check.judge(bytes)
         {
             return Ok(Placed::Left(format!("it is not what a check wants there: {refusal}")));
@@ -212,12 +213,12 @@ impl Put {
         }
         turn.txn.update_node(&node)?;
         match node.node_type {
-            NodeType::File => turn.name_file(self.parent, &self.name, node.ino)?,
+            NodeType::File => turn.name_file(at, node.ino)?,
             NodeType::Directory => turn.settle_dir(self.parent, &self.name, node.ino)?,
             _ => {}
         }
         let saved = Saved { event: EventName::IMPORTED, ..Saved::by(None) };
-        turn.file_saved(self.parent, &self.name, &node, saved)?;
+        turn.file_saved(at, &node, saved)?;
         Ok(Placed::Plain(node.ino))
     }
 

@@ -2,7 +2,7 @@
 
 use crate::engine::{About, Command, Remove, RemoveWhat, Stop, Terms, Turn, path_of, retention};
 use crate::limits::{SWEPT_AT_ONCE, SWEPT_HISTORIES_AT_ONCE};
-use crate::names::{FileName, TreePath};
+use crate::names::{Dentry, FileName, TreePath};
 use crate::numbers::{Ino, UnixNanos};
 use crate::refusal::{Refusal, Rule};
 use crate::store::{Class, History, NodeType, Read, StoreError};
@@ -78,7 +78,7 @@ impl Command for RemoveTree {
     }
 
     fn about(&self) -> About {
-        About::Name(self.parent, self.name.clone())
+        About::Name(Dentry::of(self.parent, self.name.clone()))
     }
 
     fn terms(&self) -> Terms {

@@ -10,7 +10,7 @@ use crate::engine::places::governed::{path_of, path_of_dir};
 use crate::engine::{Command, Context, Origin, Stop, Terms, Turn};
 use crate::ledger::{EventName, Field, Payload};
 use crate::limits::{FORBIDDEN_TOLD_EVERY, REFUSALS_STRIDE, REJECTED_SMALL_BYTES};
-use crate::names::{Dentry, FileName, TreePath};
+use crate::names::{Dentry, TreePath};
 use crate::numbers::{Ino, RecordKey, RefusalKey, UnixNanos};
 use crate::refusal::{Refusal, Rule};
 use crate::store::{Class, NodeType, Read, Record, RefusalRow, Standing, StoreError, Txn};
@@ -19,7 +19,7 @@ use crate::store::{Class, NodeType, Read, Record, RefusalRow, Standing, StoreErr
 #[derive(Clone, Debug)]
 pub enum About {
     /// A name in a directory, whether it is there or not.
-    Name(Ino, FileName),
+    Name(Dentry),
     /// What has this inode.
     Node(Ino),
     /// A record.
@@ -90,7 +90,7 @@ impl About {
         let place = match self {
             About::Nothing => None,
             About::Path(path) => return Ok(path.clone()),
-            About::Name(dir, name) => Some(Dentry::of(*dir, name.clone())),
+            About::Name(at) => Some(at.clone()),
             About::Record(record) => read.record(*record)?.and_then(place_of),
             About::Node(ino) => {
                 let Some(node) = read.node(*ino)? else { return Ok(TreePath::root()) };

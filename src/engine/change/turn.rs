@@ -10,7 +10,7 @@ use crate::config::Config;
 use crate::engine::{Audience, Context, Doors, Effect, Ends, Fate, Ranks, Scopes, Undone};
 use crate::ledger::{self, Event, EventName, Hash, Trace};
 use crate::limits::HISTORY_STEPS_MAX;
-use crate::names::FileName;
+use crate::names::{Dentry, FileName};
 use crate::numbers::{G, Ino, LeaseTime, RecordKey, UnixNanos};
 use crate::refusal::{Refusal, Rule};
 use crate::store::{Class, Durability, EventRow, Node, NodeType, Record, StoreError, Txn, earlier};
@@ -251,8 +251,7 @@ impl Turn<'_> {
     pub(in crate::engine) fn take_away(
         &mut self,
         node: &Node,
-        dir: Ino,
-        name: FileName,
+        Dentry { dir, name }: Dentry,
     ) -> Result<(), Stop> {
         let parent = self.directory(dir)?;
         self.txn.delete_entry(dir, &name)?;

@@ -11,7 +11,7 @@ use crate::engine::records::save::home_of;
 use crate::engine::{About, Command, Create, Effect, NewContent, Refused, Stop, Text, Turn};
 use crate::kind::Statuses;
 use crate::ledger::{EventName, Field, Payload};
-use crate::names::FileName;
+use crate::names::{Dentry, FileName};
 use crate::numbers::Ino;
 use crate::refusal::{Refusal, Rule};
 use crate::store::{Node, Record};
@@ -32,7 +32,7 @@ pub(super) struct Escalate {
 impl Chore for Escalate {
     /// What can be in its way is in the way of the line.
     fn about(&self) -> About {
-        About::Name(self.dir, self.file.clone())
+        About::Name(Dentry::of(self.dir, self.file.clone()))
     }
 
     fn run(self, turn: &mut Turn<'_>) -> Result<bool, Stop> {
@@ -130,7 +130,7 @@ fn append_line(turn: &mut Turn<'_>, dir: Ino, name: &FileName, line: &str) -> Re
     (node.mtime, node.ctime) = (turn.now, turn.now);
     turn.txn.update_node(&node)?;
     turn.effect(Effect::Data(node.ino));
-    turn.file_changed(dir, name, &node, Saved::by(None))?;
+    turn.file_changed(Dentry::of(dir, name), &node, Saved::by(None))?;
     Ok(true)
 }
 

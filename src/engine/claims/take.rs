@@ -231,7 +231,7 @@ impl Command for Take {
 
     fn about(&self) -> About {
         match &self.wanted {
-            Wanted::Named(_, name) => About::Name(self.to, name.clone()),
+            Wanted::Named(_, name) => About::Name(Dentry::of(self.to, name.clone())),
             Wanted::Best(_) => About::Node(self.to),
         }
     }

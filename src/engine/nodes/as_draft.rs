@@ -31,7 +31,7 @@ impl Rename {
         turn.lose_backup(self.from.dir, &before, None)?;
         turn.relink(self.from.as_ref(), self.to.as_ref(), &source, target)?;
         if before.class == Class::Plain {
-            turn.file_left(self.from.dir, &self.from.name, source.ino, &home.file_path())?;
+            turn.file_left(self.from.as_ref(), source.ino, &home.file_path())?;
         }
         Ok(())
     }

@@ -8,7 +8,7 @@ use crate::engine::records::save::{home_of, require_not_theirs};
 use crate::engine::{About, Command, Effect, Origin, Slot, Stop, Terms, Turn};
 use crate::ledger::EventName;
 use crate::limits::SYMLINK_BYTES_MAX;
-use crate::names::FileName;
+use crate::names::{Dentry, FileName};
 use crate::numbers::Ino;
 use crate::refusal::{Refusal, Rule};
 use crate::store::{Class, Draft, NewNode, Node, NodeType, Standing};
@@ -91,7 +91,7 @@ impl Command for Create {
     }
 
     fn about(&self) -> About {
-        About::Name(self.parent, self.name.clone())
+        About::Name(Dentry::of(self.parent, self.name.clone()))
     }
 
     /// As on other file systems: flushed with `fsync` of the file or of the directory. A governed
@@ -127,7 +127,7 @@ impl Command for Create {
         }
         let checked = !draft
             && node_type == NodeType::File
-            && turn.check_of(self.parent, &self.name)?.is_some();
+            && turn.check_of(Dentry::of(self.parent, &self.name))?.is_some();
         let hides = self.on_draft.as_ref().filter(|_| draft || checked);
         if let Some(OnDraft(tell)) = hides {
             tell(ino);
@@ -142,11 +142,13 @@ impl Command for Create {
         turn.touch_dir(parent, i32::from(directory))?;
         match (node.node_type, node.class) {
             // Its `close` is its event.
-            (NodeType::File, Class::Plain) => turn.name_file(self.parent, &self.name, ino)?,
+            (NodeType::File, Class::Plain) => {
+                turn.name_file(Dentry::of(self.parent, &self.name), ino)?
+            }
             (NodeType::File, _) => {}
             _ => {
                 let saved = Saved { event: EventName::CREATED, ..Saved::by(None) };
-                turn.file_saved(self.parent, &self.name, &node, saved)?;
+                turn.file_saved(Dentry::of(self.parent, &self.name), &node, saved)?;
             }
         }
         // What is hidden appears when it is judged.

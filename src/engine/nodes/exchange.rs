@@ -18,7 +18,7 @@ impl Rename {
         require_exchangeable(turn, &b, new, old)?;
         let (a_ino, b_ino) = (a.ino, b.ino);
         // Where only one of the names counts, its last event is what it stands for now.
-        let counts = turn.counts_exchange(self.from.dir, &self.from.name, [&a, &b])?;
+        let counts = turn.counts_exchange(old, [&a, &b])?;
         for node in [&a, &b] {
             turn.unsettle_dir(node.ino)?;
         }
@@ -63,7 +63,7 @@ fn require_exchangeable(
     turn: &mut Turn<'_>,
     node: &Node,
     Dentry { dir, name }: Dentry<&FileName>,
-    Dentry { dir: to, name: new_name }: Dentry<&FileName>,
+    to: Dentry<&FileName>,
 ) -> Result<(), Stop> {
     let governed =
         matches!(turn.slot(dir, name)?, Slot::Record(_)) || turn.parked_by(dir, node)?.is_some();
@@ -75,12 +75,12 @@ fn require_exchangeable(
         );
         return Err(Stop::kept(refusal, path_of(turn.txn, dir, name)?));
     }
-    turn.require_new_lane(to, new_name, node.node_type)?;
-    turn.require_checked(node, to, new_name)?;
+    turn.require_new_lane(to.dir, to.name, node.node_type)?;
+    turn.require_checked(node, to)?;
     if node.node_type == NodeType::Directory {
-        require_not_below(turn, node.ino, to, name)?;
+        require_not_below(turn, node.ino, to.dir, name)?;
         require_idle(turn, node, name)?;
-        require_not_filling(turn, node, name, to, new_name)?;
+        require_not_filling(turn, node, name, to.dir, to.name)?;
     }
     Ok(())
 }

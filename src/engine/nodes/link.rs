@@ -5,7 +5,7 @@ use crate::engine::change::stop::taken;
 use crate::engine::places::governed::path_of;
 use crate::engine::{About, Command, Effect, Slot, Stop, Terms, Turn};
 use crate::limits::LINKS_MAX;
-use crate::names::FileName;
+use crate::names::{Dentry, FileName};
 use crate::numbers::Ino;
 use crate::refusal::{Refusal, Rule};
 use crate::store::{Class, Node, NodeType};
@@ -29,7 +29,7 @@ impl Command for Link {
     }
 
     fn about(&self) -> About {
-        About::Name(self.parent, self.name.clone())
+        About::Name(Dentry::of(self.parent, self.name.clone()))
     }
 
     /// Of plain files, as on other file systems: `fsync` flushes.
@@ -61,7 +61,7 @@ impl Command for Link {
         }
         turn.require_new_lane(self.parent, &self.name, node.node_type)?;
         turn.require_not_computed(self.parent, &self.name)?;
-        turn.require_checked(&node, self.parent, &self.name)?;
+        turn.require_checked(&node, Dentry::of(self.parent, &self.name))?;
         node.nlink += 1;
         node.ctime = turn.now;
         turn.txn.update_node(&node)?;
@@ -69,7 +69,7 @@ impl Command for Link {
         turn.txn.insert_further_name(self.ino, self.parent, &self.name)?;
         turn.touch_dir(parent, 0)?;
         turn.effect(Effect::Attr { ino: self.ino, also_origin: false });
-        turn.file_linked(&node, self.parent, &self.name)?;
+        turn.file_linked(&node, Dentry::of(self.parent, &self.name))?;
         let (parent, name) = (self.parent, self.name.clone());
         turn.effect(Effect::Appeared { parent, name, node_type: node.node_type });
         Ok(node)

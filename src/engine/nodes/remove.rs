@@ -40,7 +40,7 @@ impl Command for Remove {
     }
 
     fn about(&self) -> About {
-        About::Name(self.parent, self.name.clone())
+        About::Name(Dentry::of(self.parent, self.name.clone()))
     }
 
     /// Of plain files, as on other file systems: `fsync` flushes.

@@ -52,7 +52,7 @@ impl Command for Rename {
     }
 
     fn about(&self) -> About {
-        About::Name(self.from.dir, self.from.name.clone())
+        About::Name(self.from.clone())
     }
 
     /// Of plain files, as on other file systems: `fsync` flushes.
@@ -203,7 +203,7 @@ impl Rename {
         turn.relink(self.from.as_ref(), self.to.as_ref(), &source, target)?;
         if was == Class::Plain {
             let to = home.file_path();
-            turn.file_left(self.from.dir, &self.from.name, source.ino, &to)?;
+            turn.file_left(self.from.as_ref(), source.ino, &to)?;
         }
         Ok(Some(made))
     }
@@ -375,7 +375,7 @@ impl Rename {
                 (false, false) => {}
             }
         }
-        turn.require_checked(&source, self.to.dir, &self.to.name)?;
+        turn.require_checked(&source, self.to.as_ref())?;
         if self.from.dir != self.to.dir {
             turn.lose_backup(self.from.dir, &source, Some(self.to.as_ref()))?;
         }

@@ -86,8 +86,8 @@ impl Command for SaveChecked {
             }
         };
         let names = if node.nlink > 0 { turn.names_of_file(&node)? } else { Vec::new() };
-        for Dentry { dir, name } in names {
-            if let Some(check) = turn.check_of(dir, &name)?
+        for at in names {
+            if let Some(check) = turn.check_of(at.as_ref())?
                 && let Err(refusal) = check.judge(&whole)
             {
                 turn.keep_refused(&node, self.is_new, refusal.clone(), whole)?;
@@ -108,9 +108,9 @@ impl Command for SaveChecked {
         // Its own kernel was told of no write.
         turn.effect(Effect::Attr { ino: node.ino, also_origin: true });
         if node.nlink > 0
-            && let Some(Dentry { dir, name }) = turn.name_of_file(&node)?
+            && let Some(at) = turn.name_of_file(&node)?
         {
-            turn.file_saved(dir, &name, &node, Past::by(None))?;
+            turn.file_saved(at.as_ref(), &node, Past::by(None))?;
         }
         Ok(Saved::Kept(None))
     }
@@ -146,45 +146,38 @@ fn checked_file(turn: &Turn<'_>, ino: Ino, may_lack_name: bool) -> Result<Node, 
 }
 
 impl Turn<'_> {
-    /// What the content of the file `name` in `dir` must be.
+    /// What the content of the file of this name must be.
     pub(in crate::engine) fn check_of(
         &self,
-        dir: Ino,
-        name: &FileName,
+        at: Dentry<&FileName>,
     ) -> Result<Option<Check>, StoreError> {
         if !self.config.files().has_checks() {
             return Ok(None);
         }
-        let scope = self.scope(dir)?;
-        Ok(scope.and_then(|scope| self.config.files().check(&scope, name).cloned()))
+        let scope = self.scope(at.dir)?;
+        Ok(scope.and_then(|scope| self.config.files().check(&scope, at.name).cloned()))
     }
 
-    /// Refuses to give the name `name` in `dir` to a plain file whose content is not what a check
+    /// Refuses to give this name to a plain file whose content is not what a check
     /// wants there.
     pub(in crate::engine) fn require_checked(
         &self,
         node: &Node,
-        dir: Ino,
-        name: &FileName,
+        at: Dentry<&FileName>,
     ) -> Result<(), Stop> {
         if !node.is_plain_file() {
             return Ok(());
         }
-        let Some(check) = self.check_of(dir, name)? else { return Ok(()) };
+        let Some(check) = self.check_of(at)? else { return Ok(()) };
         // One byte more than allowed is enough to be judged as too large.
         let bytes = plain::read(self.txn, node, 0, RECORD_BYTES_MAX + 1)?;
-        self.require_valid(&check, dir, name, &bytes)
+        self.require_valid(&check, at, &bytes)
     }
 
     /// The same for content that is to be put there.
-    pub(super) fn require_content(
-        &self,
-        dir: Ino,
-        name: &FileName,
-        bytes: &[u8],
-    ) -> Result<(), Stop> {
-        match self.check_of(dir, name)? {
-            Some(check) => self.require_valid(&check, dir, name, bytes),
+    pub(super) fn require_content(&self, at: Dentry<&FileName>, bytes: &[u8]) -> Result<(), Stop> {
+        match self.check_of(at)? {
+            Some(check) => self.require_valid(&check, at, bytes),
             None => Ok(()),
         }
     }
@@ -199,8 +192,8 @@ impl Turn<'_> {
         if !here && node.nlink == 1 {
             return Ok(());
         }
-        for Dentry { dir, name } in self.names_of_file(node)? {
-            self.require_checked(node, dir, &name)?;
+        for at in self.names_of_file(node)? {
+            self.require_checked(node, at.as_ref())?;
         }
         Ok(())
     }
@@ -208,14 +201,13 @@ impl Turn<'_> {
     fn require_valid(
         &self,
         check: &Check,
-        dir: Ino,
-        name: &FileName,
+        at: Dentry<&FileName>,
         bytes: &[u8],
     ) -> Result<(), Stop> {
         match check.judge(bytes) {
             Ok(()) => Ok(()),
             Err(refusal) => {
-                Err(Stop::rejected(refusal, path_of(self.txn, dir, name)?, bytes.into()))
+                Err(Stop::rejected(refusal, path_of(self.txn, at.dir, at.name)?, bytes.into()))
             }
         }
     }
@@ -234,11 +226,9 @@ impl Turn<'_> {
             None => crate::names::TreePath::root(),
         };
         self.keep(Refused { refusal, path, rejected: Some(bytes), kept: true })?;
-        let Some(Dentry { dir, name }) =
-            named.filter(|_| is_new && node.size == 0 && node.nlink == 1)
-        else {
-            return Ok(());
-        };
-        self.take_away(node, dir, name)
+        match named.filter(|_| is_new && node.size == 0 && node.nlink == 1) {
+            Some(at) => self.take_away(node, at),
+            None => Ok(()),
+        }
     }
 }

@@ -66,10 +66,10 @@ impl Command for SaveFile {
         let Some(node) = node.filter(|node| node.nlink > 0 && node.class == Class::Plain) else {
             return Ok(());
         };
-        if let Some(Dentry { dir, name }) = turn.name_of_file(&node)? {
+        if let Some(at) = turn.name_of_file(&node)? {
             turn.renew_lock(&node)?;
             let saved = Saved { digest: self.digest, ..Saved::by(None) };
-            turn.file_saved(dir, &name, &node, saved)?;
+            turn.file_saved(at.as_ref(), &node, saved)?;
         }
         Ok(())
     }
@@ -106,26 +106,21 @@ impl Turn<'_> {
         self.scopes.of(self.scopes.ticket(), self.txn, self.config, dir)
     }
 
-    /// What is kept of the file `name` in `dir`, if its changes count.
-    fn kept(&self, dir: Ino, name: &FileName) -> Result<Option<(Retention, TreePath)>, StoreError> {
-        let Some(scope) = self.scope(dir)? else { return Ok(None) };
-        let keep = self.config.files().keep(&scope, name);
-        Ok(keep.map(|keep| (keep, scope.path.join(name.clone()))))
+    /// What is kept of the file of this name, if its changes count.
+    fn kept(&self, at: Dentry<&FileName>) -> Result<Option<(Retention, TreePath)>, StoreError> {
+        let Some(scope) = self.scope(at.dir)? else { return Ok(None) };
+        let keep = self.config.files().keep(&scope, at.name);
+        Ok(keep.map(|keep| (keep, scope.path.join(at.name.clone()))))
     }
 
-    /// The path of `name` in `dir`, if it counts what comes there or leaves it: of a directory also where only
+    /// The path of a name, if it counts what comes there or leaves it: of a directory also where only
     /// what lies in it does, whose events do not tell of that.
-    fn counts(
-        &self,
-        dir: Ino,
-        name: &FileName,
-        is_dir: bool,
-    ) -> Result<Option<TreePath>, StoreError> {
-        let kept = self.kept(dir, name)?.map(|(_, path)| path);
+    fn counts(&self, at: Dentry<&FileName>, is_dir: bool) -> Result<Option<TreePath>, StoreError> {
+        let kept = self.kept(at)?.map(|(_, path)| path);
         if kept.is_some() || !is_dir {
             return Ok(kept);
         }
-        let path = path_of(self.txn, dir, name)?;
+        let path = path_of(self.txn, at.dir, at.name)?;
         let counts = self.config.files().may_keep_below(&path) && path.can_be_named();
         Ok(counts.then_some(path))
     }
@@ -133,24 +128,22 @@ impl Turn<'_> {
     /// Whether that counts of one of these two nodes, which are exchanged.
     pub(in crate::engine) fn counts_exchange(
         &self,
-        dir: Ino,
-        name: &FileName,
+        at: Dentry<&FileName>,
         nodes: [&Node; 2],
     ) -> Result<bool, StoreError> {
         let is_dir = nodes.iter().any(|node| node.node_type == NodeType::Directory);
-        Ok(self.counts(dir, name, is_dir)?.is_some())
+        Ok(self.counts(at, is_dir)?.is_some())
     }
 
     /// Notes the name of the file `ino`, where rules count.
     pub(in crate::engine) fn name_file(
         &mut self,
-        dir: Ino,
-        name: &FileName,
+        at: Dentry<&FileName>,
         ino: Ino,
     ) -> Result<(), StoreError> {
-        if self.scope(dir)?.is_some() {
-            self.txn.put_file_name(ino, dir, name)?;
-            self.renew_lock_named(dir, name, ino)?;
+        if self.scope(at.dir)?.is_some() {
+            self.txn.put_file_name(ino, at.dir, at.name)?;
+            self.renew_lock_named(at, ino)?;
         }
         Ok(())
     }
@@ -178,43 +171,40 @@ impl Turn<'_> {
             None => self.counting_further_name(node.ino)?,
             first => first,
         };
-        let Some(Dentry { dir, name }) = next else { return Ok(()) };
-        self.take_over(node, dir, &name)
+        next.map_or(Ok(()), |at| self.take_over(node, at.as_ref()))
     }
 
     /// Saves of a file are told under this name from now on; what was saved until now was told of the name before.
-    fn take_over(&mut self, node: &Node, dir: Ino, name: &FileName) -> Result<(), StoreError> {
-        self.name_file(dir, name, node.ino)?;
-        self.file_saved(dir, name, node, Saved::by(Some(Via::Link)))
+    fn take_over(&mut self, node: &Node, at: Dentry<&FileName>) -> Result<(), StoreError> {
+        self.name_file(at, node.ino)?;
+        self.file_saved(at, node, Saved::by(Some(Via::Link)))
     }
 
     /// A further name of a file, if it counts; no others are looked at, of which there may be thousands.
     fn counting_further_name(&self, ino: Ino) -> Result<Option<Dentry>, StoreError> {
-        let further = self.txn.further_name(ino)?;
-        let Some(Dentry { dir, name }) = further else { return Ok(None) };
-        Ok(self.kept(dir, &name)?.map(|_| Dentry { dir, name }))
+        let Some(at) = self.txn.further_name(ino)? else { return Ok(None) };
+        Ok(self.kept(at.as_ref())?.map(|_| at))
     }
 
-    /// A plain file has the further name `name` in `dir` from now on.
+    /// A plain file has this further name from now on.
     pub(in crate::engine) fn file_linked(
         &mut self,
         node: &Node,
-        dir: Ino,
-        name: &FileName,
+        at: Dentry<&FileName>,
     ) -> Result<(), StoreError> {
         // It stands for the file where nothing is told of the name that did.
-        if node.node_type == NodeType::File && self.kept(dir, name)?.is_some() {
+        if node.node_type == NodeType::File && self.kept(at)?.is_some() {
             let told = match self.name_of_file(node)? {
-                Some(Dentry { dir, name }) => self.kept(dir, &name)?.is_some(),
+                Some(noted) => self.kept(noted.as_ref())?.is_some(),
                 None => false,
             };
             if !told {
-                self.txn.put_file_name(node.ino, dir, name)?;
+                self.txn.put_file_name(node.ino, at.dir, at.name)?;
                 self.effect(Effect::Counts(node.ino));
             }
         }
-        self.renew_lock_named(dir, name, node.ino)?;
-        self.file_saved(dir, name, node, Saved::by(Some(Via::Link)))
+        self.renew_lock_named(at, node.ino)?;
+        self.file_saved(at, node, Saved::by(Some(Via::Link)))
     }
 
     /// The directory and name of a file, where rules count.
@@ -234,58 +224,49 @@ impl Turn<'_> {
         Ok(Some(Dentry::of(node.parent, name)))
     }
 
-    /// The path under which saves of a file of several names are told, where that is not `name` in `dir`.
-    fn told_as(
-        &self,
-        node: &Node,
-        dir: Ino,
-        name: &FileName,
-    ) -> Result<Option<TreePath>, StoreError> {
+    /// The path under which saves of a file of several names are told, where that is not this one's.
+    fn told_as(&self, node: &Node, at: Dentry<&FileName>) -> Result<Option<TreePath>, StoreError> {
         if node.node_type != NodeType::File || node.nlink < 2 {
             return Ok(None);
         }
         let noted = self.txn.file_name(node.ino)?;
-        let Some(told) = noted.filter(|told| told.as_ref() != Dentry { dir, name }) else {
-            return Ok(None);
-        };
-        Ok(self.kept(told.dir, &told.name)?.map(|(_, path)| path))
+        let Some(told) = noted.filter(|told| told.as_ref() != at) else { return Ok(None) };
+        Ok(self.kept(told.as_ref())?.map(|(_, path)| path))
     }
 
-    /// [`Turn::file_saved`] of what was changed by the name `name`: where saves of the file are told under another
+    /// [`Turn::file_saved`] of what was changed by this name: where saves of the file are told under another
     /// of its names, it is a save there, too.
     pub(in crate::engine) fn file_changed(
         &mut self,
-        dir: Ino,
-        name: &FileName,
+        at: Dentry<&FileName>,
         node: &Node,
         saved: Saved,
     ) -> Result<(), StoreError> {
         if node.nlink > 1
             && let Some(told) = self.name_of_file(node)?
-            && told.as_ref() != (Dentry { dir, name })
+            && told.as_ref() != at
         {
-            self.file_saved(told.dir, &told.name, node, Saved::by(None))?;
+            self.file_saved(told.as_ref(), node, Saved::by(None))?;
         }
-        self.file_saved(dir, name, node, saved)
+        self.file_saved(at, node, saved)
     }
 
-    /// The event, and where it is wanted the version, of what lies at `dir/name` now.
+    /// The event, and where it is wanted the version, of what lies there now.
     pub(in crate::engine) fn file_saved(
         &mut self,
-        dir: Ino,
-        name: &FileName,
+        at: Dentry<&FileName>,
         node: &Node,
         saved: Saved,
     ) -> Result<(), StoreError> {
-        let Some((keep, path)) = self.kept(dir, name)? else { return Ok(()) };
-        self.file_told((&path, Some(&keep)), Dentry { dir, name }, node, saved)
+        let Some((keep, path)) = self.kept(at)? else { return Ok(()) };
+        self.file_told((&path, Some(&keep)), at, node, saved)
     }
 
     /// The same of what lies at `path`, of which `keep` is kept.
     fn file_told(
         &mut self,
         (path, keep): (&TreePath, Option<&Retention>),
-        Dentry { dir, name }: Dentry<&FileName>,
+        at: Dentry<&FileName>,
         node: &Node,
         saved: Saved,
     ) -> Result<(), StoreError> {
@@ -305,7 +286,7 @@ impl Turn<'_> {
         let shown = path.to_string();
         let from = saved.from.as_ref().map(ToString::to_string);
         let left = saved.from.as_ref().map(|from| self.txn.history(from)).transpose()?;
-        let mut told_as = self.told_as(node, dir, name)?;
+        let mut told_as = self.told_as(node, at)?;
         if file && told_as.is_none() && saved.via == Some(Via::Link) {
             told_as = Some(path.clone());
         }
@@ -346,11 +327,11 @@ impl Turn<'_> {
     /// The event of a name that is gone; `to` is where it went.
     pub(in crate::engine) fn file_gone(
         &mut self,
-        Dentry { dir, name }: Dentry<&FileName>,
+        at: Dentry<&FileName>,
         node_type: NodeType,
         to: Option<&TreePath>,
     ) -> Result<(), StoreError> {
-        match self.kept(dir, name)? {
+        match self.kept(at)? {
             Some((_, path)) => self.path_gone((&path, node_type), to),
             None => Ok(()),
         }
@@ -374,14 +355,13 @@ impl Turn<'_> {
     /// A file became a record's content: its name is gone from where it was.
     pub(in crate::engine) fn file_left(
         &mut self,
-        dir: Ino,
-        name: &FileName,
+        at: Dentry<&FileName>,
         ino: Ino,
         to: &TreePath,
     ) -> Result<(), StoreError> {
-        if self.scope(dir)?.is_some() {
+        if self.scope(at.dir)?.is_some() {
             self.txn.delete_file_name(ino)?;
-            self.file_gone(Dentry { dir, name }, NodeType::File, Some(to))?;
+            self.file_gone(at, NodeType::File, Some(to))?;
         }
         Ok(())
     }
@@ -389,8 +369,8 @@ impl Turn<'_> {
     /// The node `node` went from one name to another.
     pub(in crate::engine) fn file_moved(
         &mut self,
-        Dentry { dir: from_dir, name: from_name }: Dentry<&FileName>,
-        Dentry { dir, name }: Dentry<&FileName>,
+        from: Dentry<&FileName>,
+        to: Dentry<&FileName>,
         node: &Node,
         via: Via,
     ) -> Result<(), Stop> {
@@ -398,7 +378,7 @@ impl Turn<'_> {
             return Ok(());
         }
         let file = node.node_type == NodeType::File;
-        if file && node.nlink == 1 && self.lock_named(from_dir, from_name)?.is_some() {
+        if file && node.nlink == 1 && self.lock_named(from)?.is_some() {
             self.require_lock_runs(node)?;
         }
         if node.node_type == NodeType::Directory {
@@ -406,13 +386,13 @@ impl Turn<'_> {
             self.effect(Effect::DirectoryMoved);
             self.begin_locks_below(node.ino)?;
         }
-        let comes_from_scope = self.scope(from_dir)?.is_some();
-        let goes_to_scope = self.scope(dir)?.is_some();
+        let comes_from_scope = self.scope(from.dir)?.is_some();
+        let goes_to_scope = self.scope(to.dir)?.is_some();
         // Who asks for the name that its saves are told under hears of all of them, as long as it has that name.
-        let is_told_otherwise = self.told_as(node, dir, name)?.is_some();
+        let is_told_otherwise = self.told_as(node, to)?.is_some();
         if file && goes_to_scope {
             if !is_told_otherwise {
-                self.txn.put_file_name(node.ino, dir, name)?;
+                self.txn.put_file_name(node.ino, to.dir, to.name)?;
             }
             if !comes_from_scope {
                 self.effect(Effect::Counts(node.ino));
@@ -421,29 +401,29 @@ impl Turn<'_> {
             if node.nlink == 1 {
                 self.txn.delete_lease(node.ino)?;
             }
-            self.renew_lock_named(dir, name, node.ino)?;
+            self.renew_lock_named(to, node.ino)?;
         } else if file && comes_from_scope && !is_told_otherwise {
             self.txn.delete_file_name(node.ino)?;
             if node.nlink > 1
-                && let Some(Dentry { dir, name }) = self.counting_further_name(node.ino)?
+                && let Some(further) = self.counting_further_name(node.ino)?
             {
-                self.take_over(node, dir, &name)?;
+                self.take_over(node, further.as_ref())?;
             }
         }
         let is_dir = node.node_type == NodeType::Directory;
-        let from = self.counts(from_dir, from_name, is_dir)?;
-        if let Some(path) = self.counts(dir, name, is_dir)? {
-            let event = match (&from, file) {
+        let left = self.counts(from, is_dir)?;
+        if let Some(path) = self.counts(to, is_dir)? {
+            let event = match (&left, file) {
                 (None, true) => EventName::SAVED,
                 (None, false) => EventName::CREATED,
                 (Some(_), _) => EventName::RENAMED,
             };
-            let saved = Saved { event, via: Some(via), from, from_g: None, digest: None };
-            let keep = self.kept(dir, name)?.map(|(keep, _)| keep);
-            self.file_told((&path, keep.as_ref()), Dentry { dir, name }, node, saved)?;
-        } else if let Some(from) = from {
-            let to = Some(path_of(self.txn, dir, name)?).filter(TreePath::can_be_named);
-            self.path_gone((&from, node.node_type), to.as_ref())?;
+            let saved = Saved { event, from: left, ..Saved::by(Some(via)) };
+            let keep = self.kept(to)?.map(|(keep, _)| keep);
+            self.file_told((&path, keep.as_ref()), to, node, saved)?;
+        } else if let Some(left) = left {
+            let to = Some(path_of(self.txn, to.dir, to.name)?).filter(TreePath::can_be_named);
+            self.path_gone((&left, node.node_type), to.as_ref())?;
         }
         Ok(())
     }

@@ -92,8 +92,8 @@ impl Turn<'_> {
             return Ok(false);
         }
         let (mut is_lock, mut is_other) = (false, false);
-        for Dentry { dir, name } in self.names_of_file(node)? {
-            match self.renew_lock_named(dir, &name, node.ino)? {
+        for at in self.names_of_file(node)? {
+            match self.renew_lock_named(at.as_ref(), node.ino)? {
                 true => is_lock = true,
                 false => is_other = true,
             }
@@ -104,11 +104,10 @@ impl Turn<'_> {
     /// The same, for a file that has this name now; says whether it is a lock's.
     pub(super) fn renew_lock_named(
         &mut self,
-        dir: Ino,
-        name: &FileName,
+        at: Dentry<&FileName>,
         ino: Ino,
     ) -> Result<bool, StoreError> {
-        let Some(lease) = self.lock_named(dir, name)? else { return Ok(false) };
+        let Some(lease) = self.lock_named(at)? else { return Ok(false) };
         self.begin_lock(ino, lease)?;
         Ok(true)
     }
@@ -122,16 +121,12 @@ impl Turn<'_> {
     }
 
     /// For how long a file of this name is a lock, if it is one.
-    pub(super) fn lock_named(
-        &self,
-        dir: Ino,
-        name: &FileName,
-    ) -> Result<Option<Duration>, StoreError> {
+    pub(super) fn lock_named(&self, at: Dentry<&FileName>) -> Result<Option<Duration>, StoreError> {
         if !self.config.files().has_locks() {
             return Ok(None);
         }
-        let scope = self.scope(dir)?;
-        Ok(scope.and_then(|scope| self.config.files().lock(&scope, name)))
+        let scope = self.scope(at.dir)?;
+        Ok(scope.and_then(|scope| self.config.files().lock(&scope, at.name)))
     }
 
     /// Refuses what its holder does with a lock whose lease is over, and that has not gone yet.
@@ -221,8 +216,8 @@ impl Turn<'_> {
 
     /// Whether a file is a lock by any of its names.
     fn is_lock(&mut self, node: &Node) -> Result<bool, StoreError> {
-        for Dentry { dir, name } in self.names_of_file(node)? {
-            if self.lock_scope(dir, &name)?.is_some() {
+        for at in self.names_of_file(node)? {
+            if self.lock_scope(at.as_ref())?.is_some() {
                 return Ok(true);
             }
         }
@@ -230,9 +225,9 @@ impl Turn<'_> {
     }
 
     /// The rules of a directory in which this name is a lock's.
-    fn lock_scope(&self, dir: Ino, name: &FileName) -> Result<Option<Arc<Scope>>, StoreError> {
-        let scope = self.scope(dir)?;
-        Ok(scope.filter(|scope| self.config.files().lock(scope, name).is_some()))
+    fn lock_scope(&self, at: Dentry<&FileName>) -> Result<Option<Arc<Scope>>, StoreError> {
+        let scope = self.scope(at.dir)?;
+        Ok(scope.filter(|scope| self.config.files().lock(scope, at.name).is_some()))
     }
 
     /// Takes the names of a lock whose lease is over, each with an event, as long as any are `left` to be
@@ -246,7 +241,7 @@ impl Turn<'_> {
             return Ok(true);
         }
         for at in self.names_of_file(&node)? {
-            let Some(scope) = self.lock_scope(at.dir, &at.name)? else { continue };
+            let Some(scope) = self.lock_scope(at.as_ref())? else { continue };
             if *left == 0 {
                 return Ok(false);
             }
@@ -258,11 +253,10 @@ impl Turn<'_> {
 
     /// Takes a name of a lock away.
     fn take_name(&mut self, ino: Ino, at: Dentry, scope: &Scope) -> Result<(), Stop> {
-        let Dentry { dir, name } = at;
         // With each name that goes another may have become its first.
         let Some(node) = self.txn.node(ino)? else { return Ok(()) };
-        let path = scope.path.join(name.clone());
-        self.take_away(&node, dir, name)?;
+        let path = scope.path.join(at.name.clone());
+        self.take_away(&node, at)?;
         let shown = path.to_string();
         let payload = Payload::of(&[("path", Field::Text(&shown))]);
         let history = self.file_event(EventName::EXPIRED, &path, payload)?;

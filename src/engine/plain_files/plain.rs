@@ -8,7 +8,6 @@ use crate::engine::actors::privileges::drop_privileges;
 use crate::engine::change::stop::gone;
 use crate::engine::{About, Command, Effect, Stop, Terms, Turn, WriteAt};
 use crate::limits::{CHUNK_BYTES, CHUNK_INDEX_MAX, FILE_BYTES_MAX};
-use crate::names::Dentry;
 use crate::numbers::Ino;
 use crate::refusal::{Refusal, Rule};
 use crate::store::{Node, NodeType, Read, StoreError};
@@ -298,8 +297,8 @@ pub(in crate::engine) fn save(
     node: &mut Node,
     data: &[u8],
 ) -> Result<(), Stop> {
-    for Dentry { dir, name } in turn.names_of_file(node)? {
-        turn.require_content(dir, &name, data)?;
+    for at in turn.names_of_file(node)? {
+        turn.require_content(at.as_ref(), data)?;
     }
     replace(turn, node, data)?;
     changed(turn, node)

@@ -10,7 +10,7 @@ use crate::engine::change::stop::gone;
 use crate::engine::places::governed::Home;
 use crate::engine::{About, Command, Effect, Slot, Stop, Terms, Text, Turn};
 use crate::ledger::{EventName, Field, Payload};
-use crate::names::FileName;
+use crate::names::{Dentry, FileName};
 use crate::numbers::Ino;
 use crate::refusal::{Refusal, Rule};
 use crate::store::{Class, Draft, Node, Read, Record, RefusedText, Standing, StoreError};
@@ -71,7 +71,7 @@ pub(super) fn leave_draft(
             || lives && matches!(refusal.rule, Rule::Stale | Rule::Forbidden | Rule::BeingWritten))
     {
         // A claim by copy that came too late: the id lives elsewhere, so nothing stays here.
-        turn.take_away(&node, home.dir, home.name.clone())?;
+        turn.take_away(&node, Dentry::of(home.dir, home.name.clone()))?;
     } else {
         keep_text(turn, node, draft, refusal, bytes)?;
         turn.drafted(home, refusal)?;

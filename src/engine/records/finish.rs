@@ -35,7 +35,7 @@ impl Command for SaveAndMove {
     }
 
     fn about(&self) -> About {
-        About::Name(self.parent, self.name.clone())
+        About::Name(Dentry::of(self.parent, self.name.clone()))
     }
 
     fn run(self, turn: &mut Turn<'_>) -> Result<Version, Stop> {

@@ -10,7 +10,7 @@ use crate::engine::plain_files::files::Saved;
 use crate::engine::plain_files::plain;
 use crate::engine::{About, Command, Effect, Slot, Stop, Text, Turn};
 use crate::ledger::EventName;
-use crate::names::FileName;
+use crate::names::{Dentry, FileName};
 use crate::numbers::{G, Ino, RecordKey, Version};
 use crate::refusal::{Refusal, Rule};
 use crate::store::{Class, NewNode, Node, NodeType};
@@ -73,7 +73,7 @@ impl Command for RestoreFile {
     }
 
     fn about(&self) -> About {
-        About::Name(self.parent, self.name.clone())
+        About::Name(Dentry::of(self.parent, self.name.clone()))
     }
 
     fn run(self, turn: &mut Turn<'_>) -> Result<bool, Stop> {
@@ -101,7 +101,7 @@ impl Command for RestoreFile {
         turn.effect(Effect::Attr { ino: node.ino, also_origin: true });
         let from_g = Some(self.from_g);
         let saved = Saved { event: EventName::RESTORED, from_g, ..Saved::by(None) };
-        turn.file_changed(self.parent, &self.name, &node, saved)?;
+        turn.file_changed(Dentry::of(self.parent, &self.name), &node, saved)?;
         Ok(is_new)
     }
 }
@@ -126,7 +126,7 @@ impl RestoreFile {
             ..NewNode::empty(NodeType::File, Class::Plain, self.parent, quota, turn.now)
         })?;
         turn.txn.insert_entry(self.parent, &self.name, made.ino)?;
-        turn.name_file(self.parent, &self.name, made.ino)?;
+        turn.name_file(Dentry::of(self.parent, &self.name), made.ino)?;
         let (parent, name) = (self.parent, self.name.clone());
         turn.effect(Effect::Appeared { parent, name, node_type: NodeType::File });
         Ok(made)

@@ -89,8 +89,8 @@ impl Command for Save {
         match node.class {
             Class::Plain => {
                 plain::save(turn, &mut node, &self.text.bytes)?;
-                if let Some(Dentry { dir, name }) = turn.name_of_file(&node)? {
-                    turn.file_saved(dir, &name, &node, files::Saved::by(None))?;
+                if let Some(at) = turn.name_of_file(&node)? {
+                    turn.file_saved(at.as_ref(), &node, files::Saved::by(None))?;
                 }
                 Ok(Saved::Kept(None))
             }
@@ -358,7 +358,7 @@ fn move_by_copy(
     judge_on_the_way(turn, &record, &lies, home, text)?;
     let moved = turn.transition(record, home, node, Moving::New(text), Some(Via::Copy))?;
     let old = turn.txn.node(old_ino)?.ok_or_else(gone)?;
-    turn.take_away(&old, lies.dir, lies.name.clone())?;
+    turn.take_away(&old, Dentry::of(lies.dir, lies.name.clone()))?;
     let left = Left { parent: lies.dir, name: lies.name, node: old };
     Ok(Made { left: Some(left), ..Made::of(&moved) })
 }

@@ -218,7 +218,7 @@ impl WorkTree {
         if let Some(home) = staged.what.home().filter(|_| flags.changes())
             && let Some(refusal) = self.forbidden(read, caller, ino, (home, lapsed.as_ref()))?
         {
-            let about = About::Name(home.dir, home.name.clone());
+            let about = About::Name(Dentry::of(home.dir, home.name.clone()));
             return Ok(Some(Looked::Refused(refusal, about)));
         }
         if let What::RecordLike(file @ RecordLike { record: None, .. }) = &mut staged.what {
@@ -356,7 +356,7 @@ impl WorkTree {
         let Some(me) = self.me() else { return reply.send(Err(Errno::EIO)) };
         // What cannot be opened is not made: a lock file would be nobody's.
         if let Err(refusal) = self.handles.require_room(caller) {
-            let about = About::Name(parent, name);
+            let about = About::Name(Dentry::of(parent, name));
             return reply.send(Err(self.refuse_too_many(caller, about, refusal)));
         }
         self.ghosts.remove(caller, parent, &name);

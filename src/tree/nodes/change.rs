@@ -133,7 +133,8 @@ impl WorkTree {
                 format!("`{name}` would be a second name of a new file that was not judged yet"),
                 "close the file first: it is judged then",
             );
-            let refuse = Refuse { operation: "link", about: About::Name(parent, name), refusal };
+            let about = About::Name(Dentry::of(parent, name));
+            let refuse = Refuse { operation: "link", about, refusal };
             return self.refuse_and_answer(caller, refuse, reply);
         }
         let command = Link { ino, parent, name };
@@ -228,7 +229,7 @@ impl WorkTree {
         if found.is_none() {
             return Ok(());
         }
-        let about = About::Name(at.dir, at.name.clone());
+        let about = About::Name(at.to_owned());
         let refuse = Refuse { operation, about, refusal: only_shown(at.name) };
         Err(self.refuse(caller, Door::Name, refuse))
     }
@@ -275,14 +276,9 @@ impl WorkTree {
     }
 
     /// A handle that wrote the record is still open.
-    pub(in crate::tree) fn refuse_busy(
-        &self,
-        caller: &Caller,
-        Dentry { dir, name }: Dentry,
-        reply: Reply<()>,
-    ) {
-        let refusal = Refusal::being_written(&name);
-        let command = Refuse { operation: "rename", about: About::Name(dir, name), refusal };
+    pub(in crate::tree) fn refuse_busy(&self, caller: &Caller, at: Dentry, reply: Reply<()>) {
+        let refusal = Refusal::being_written(&at.name);
+        let command = Refuse { operation: "rename", about: About::Name(at), refusal };
         self.submit(caller, Door::Rename, command, reply, |()| ());
     }
 

@@ -264,7 +264,8 @@ impl WorkTree {
                 format!("`{new_name}` is no name for what comes next: a record keeps its own"),
                 lane.map_or("name a lane".to_owned(), |(_, way)| format!("name the lane: {way}")),
             );
-            let command = Refuse { operation: "rename", about: About::Name(to, new_name), refusal };
+            let about = About::Name(Dentry::of(to, new_name));
+            let command = Refuse { operation: "rename", about, refusal };
             return self.submit(caller, Door::Rename, command, reply, |()| ());
         }
         let Some(me) = self.me() else { return reply.send(Err(Errno::EIO)) };

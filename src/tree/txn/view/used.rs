@@ -5,7 +5,7 @@
 
 use crate::engine::{Stop, TxnNode, Used, UsedWhat};
 use crate::limits::TXN_USED_MAX;
-use crate::names::{FileName, TreePath};
+use crate::names::{Dentry, FileName, TreePath};
 use crate::refusal::{Refusal, Rule};
 use crate::store::NodeType;
 
@@ -22,7 +22,7 @@ impl View {
     ) -> Result<(), Stop> {
         let TxnNode::Stored(ino) = dir else { return Ok(()) };
         let path = self.path_of(dir).join(name.clone());
-        self.note(below, UsedWhat::Name(ino, name.clone()), path)
+        self.note(below, UsedWhat::Name(Dentry::of(ino, name.clone())), path)
     }
 
     /// Notes how a file of the store is, if nothing was noted yet.
