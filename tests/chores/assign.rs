@@ -1,6 +1,6 @@
 //! A task that names a registered agent goes to its lane.
 
-use crate::harness::{Fixture, Setup, Task, python, save};
+use crate::harness::{Fixture, Setup, Task, python, save, until_polled};
 use crate::{names, with_chores};
 
 fn assigning() -> Fixture {
@@ -221,5 +221,29 @@ fn nothing_is_assigned_in_a_workspace_for_which_the_layout_does_not_ask_it() {
     }
     assert_eq!(names(&fixture, "assigned/bob"), ["t-1.yaml"]);
     fixture.sh("test -e other/inbox/t-1.yaml && ! test -e other/assigned/bob/t-1.yaml").success();
+    fixture.fsck_clean();
+}
+
+// P14.3 P14.8
+#[test]
+fn what_waits_in_a_workspace_within_another_is_assigned_by_the_next_daemon_too() {
+    let workspace = |path| format!("{{ path: {path}, kind: task, chores: {{ assign: true }} }}");
+    let layout = format!("workspaces: [{}, {}]\n", workspace("work"), workspace("work/team"));
+    let fixture = Setup::default().layout(&layout).start();
+    fixture.workfs(&["agent", "add", "bob"]).success();
+    fixture.sh("mkdir -p work/inbox work/team/{inbox,assigned/bob/t-1.yaml}").success();
+    // What has the same name in the one around is another record, and nobody's.
+    fixture.task("inbox", &Task::new("t-1"));
+    fixture.task("team/inbox", &Task::new("t-1").owner("bob"));
+    let status = || fixture.workfs(&["status"]).success().stdout;
+    assert!(status().contains("a chore waits: work/team/inbox/t-1.yaml: "), "{}", status());
+    fixture.sh("rmdir work/team/assigned/bob/t-1.yaml").success();
+    // The next daemon begins with a round.
+    fixture.unmount_all();
+    fixture.mount_all();
+    let lane = fixture.path("work/team/assigned/bob/t-1.yaml");
+    until_polled("it is assigned", || lane.is_file().then_some(()));
+    assert_eq!(names(&fixture, "inbox"), ["t-1.yaml"]);
+    assert!(!status().contains("a chore waits"), "{}", status());
     fixture.fsck_clean();
 }

@@ -4,6 +4,7 @@ use std::fs;
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 
 use rustix::fs::{XattrFlags, getxattr, setxattr};
+use workfs::limits::MOVED_NAMES_MAX;
 
 use crate::harness::{Fixture, Ran, Setup, Task, program};
 
@@ -462,4 +463,36 @@ fn what_would_be_the_lane_of_whoever_is_no_agent_stays_a_plain_directory() {
     fixture.mount_all();
     fixture.sh("mkdir tasks/working/eve && mv tasks/working/uid-5/* tasks/working/eve/").success();
     assert!(fixture.workfs(&["list"]).success().stdout.contains("eve"));
+}
+
+// P8.5
+#[test]
+fn a_directory_with_too_many_names_to_look_at_is_not_moved_to_where_workspaces_lie() {
+    let layout = "workspaces: [{ path: 'projects/*/tasks', kind: task }]\n";
+    let fixture = Setup::default().layout(layout).start();
+    fixture.sh("mkdir -p projects/x/tasks box; touch box/0").success();
+    let (few, too_many) = (MOVED_NAMES_MAX - 1, MOVED_NAMES_MAX + 1);
+    let mv = || fixture.sh("mv -T box projects/box");
+    for (count, fits) in [(few, true), (too_many, false)] {
+        fixture.unmount_all();
+        // As if somebody had made so many names: that would take minutes.
+        let open = rusqlite::Connection::open(fixture.store()).unwrap();
+        let fill = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i + 1 < ?1)
+                    INSERT OR IGNORE INTO entries (parent, name, ino)
+                    SELECT parent, CAST(i AS BLOB), ino FROM entries, n WHERE name = CAST('0' AS BLOB)";
+        assert!(open.execute(fill, [count as i64]).unwrap() > 0);
+        drop(open);
+        fixture.mount_at(fixture.root()).success();
+        if fits {
+            mv().success();
+            fixture.sh("mv -T projects/box box").success();
+            continue;
+        }
+        let ran = mv().failure();
+        assert!(ran.stderr.contains("Operation not permitted"), "{ran}");
+        let why = fixture.why();
+        assert!(why.contains(&format!("is over {MOVED_NAMES_MAX} names")), "{why}");
+        // Elsewhere nobody looks.
+        fixture.sh("mv -T box elsewhere").success();
+    }
 }

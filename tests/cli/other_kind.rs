@@ -132,6 +132,61 @@ fn what_waits_for_what_is_said_by_the_fields_of_the_present_kind() {
     fixture.fsck_clean();
 }
 
+// P9.1
+#[test]
+fn in_which_states_a_record_is_done_is_said_by_the_present_kind() {
+    let old = kind("", "needs");
+    let new = old.replace("done: { shut: any }", "done: { taken: [taken] }");
+    assert_ne!(old, new);
+    let texts = [("a", "needs: [b]\n"), ("b", ""), ("c", "needs: [d]\n"), ("d", "")];
+    let fixture = errands(&old, &texts);
+    fixture.sh("mkdir errands/by/ann && mv errands/open/[bd].yaml errands/by/ann/").success();
+    fixture.sh("mv errands/by/ann/d.yaml errands/shut/").success();
+    assert_eq!(ready(&fixture), ["c.yaml"]);
+    for (kind, wanted) in [(&new, "a.yaml"), (&old, "c.yaml")] {
+        change(&fixture, kind);
+        assert_eq!(ready(&fixture), [wanted]);
+        let listed = fixture.workfs(&["ready"]).success().stdout;
+        assert_eq!(listed.lines().collect::<Vec<_>>(), [format!("errands/open/{wanted}")]);
+    }
+    // What is counted so goes on from there.
+    change(&fixture, &new);
+    fixture.sh("mv errands/by/ann/b.yaml errands/open/").success();
+    assert_eq!(ready(&fixture), ["b.yaml"]);
+    fixture.fsck_clean();
+}
+
+// P9.1 P9.6 P9.7
+#[test]
+fn a_text_that_lacks_what_a_claim_requires_is_ready_nowhere() {
+    let kind = kind("", "needs").replace("status: [taken]", "status: [taken], requires: [title]");
+    let fixture = errands(&kind, &[("a", ""), ("b", "title: b\n")]);
+    fixture.sh("mkdir errands/by/ann").success();
+    let next = || fixture.sh("mv errands/ready/.next errands/by/ann/");
+    let wait = || fs::read_to_string(fixture.path("errands/ready/.wait")).unwrap();
+    assert_eq!(ready(&fixture), ["b.yaml"]);
+    next().success();
+    assert!(fixture.path("errands/by/ann/b.yaml").exists());
+    assert_eq!((ready(&fixture), wait()), (Vec::new(), String::new()));
+    let ran = next().failure();
+    assert!(ran.stderr.contains("No such file or directory"), "{ran}");
+    for command in [&["ready"][..], &["claim", "--next", "--agent", "ann"]] {
+        assert_eq!(fixture.workfs(command).code, 3, "{command:?}");
+    }
+    let why = fs::read_to_string(fixture.path("errands/open/a.yaml.why")).unwrap();
+    assert!(why.contains("ready:  no; `title` is missing or empty"), "{why}");
+    // A text that has it makes the record ready, one that has it no more does not.
+    let write = |more: &str| {
+        fs::write(fixture.path("errands/open/a.yaml"), format!("id: a\nstatus: open\n{more}"))
+            .unwrap();
+    };
+    write("title: a\n");
+    assert_eq!((ready(&fixture), wait()), (vec!["a.yaml".to_owned()], "a.yaml\n".to_owned()));
+    write("");
+    assert_eq!((ready(&fixture), wait()), (Vec::new(), String::new()));
+    fixture.fsck_clean();
+}
+
 // P9.7
 #[test]
 fn that_what_is_waited_for_is_a_draft_is_told() {
