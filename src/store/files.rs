@@ -58,12 +58,10 @@ pub trait ReadFiles {
     fn file_version(&self, g: G) -> Result<Option<Vec<u8>>>;
     /// Of which past that is, and when it was saved.
     fn file_version_of(&self, g: G) -> Result<Option<(HistoryKey, UnixNanos)>>;
-    /// The lock file whose lease ends first.
-    fn next_lease(&self) -> Result<Option<(Ino, LeaseTime)>>;
     /// When the lease of this lock file ends, if it has one.
     fn lock_lease(&self, ino: Ino) -> Result<Option<LeaseTime>>;
-    /// The lock files whose leases end after `at`.
-    fn leases_after(&self, at: LeaseTime, visit: Visit<'_, (Ino, LeaseTime)>) -> Result<()>;
+    /// The lock files whose leases end at `at` or later, in the order of their ends.
+    fn leases_from(&self, at: LeaseTime, visit: Visit<'_, (Ino, LeaseTime)>) -> Result<()>;
     /// All names of files by inode, for `fsck`.
     fn all_file_names(&self, visit: Visit<'_, (Ino, Ino, FileName)>) -> Result<()>;
 }

@@ -35,7 +35,7 @@ fn by(desk: &Desk, command: impl Command) -> Result<(), Refusal> {
 #[test]
 fn the_wall_clock_ends_no_lock_s_lease_and_makes_none_longer() {
     let layout = "workspaces: [{ path: work, kind: task }]\n\
-                  locks: [{ path: \"**/*.lock\", lease: 60s }]";
+                  locks: [{ path: \"**/*.lock\", lease: 2m }]";
     let mut desk = Desk::with(&["bob"], Config::parse("layout", layout).unwrap());
     desk.make("a.lock");
     for days in [400, -800, 1] {
@@ -47,7 +47,7 @@ fn the_wall_clock_ends_no_lock_s_lease_and_makes_none_longer() {
     desk.restart(false);
     desk.set_wall(-3600 * SECOND as i64);
     desk.restart(true);
-    desk.pass(19 * SECOND);
+    desk.pass(79 * SECOND);
     assert!(is_locked(&desk));
     desk.pass(SECOND);
     assert!(!is_locked(&desk));
@@ -194,6 +194,44 @@ fn a_lock_holds_no_longer_for_a_boot_with_an_earlier_wall_clock() {
     assert!(is_locked(&desk), "it has its whole lease again at most, and not less");
     desk.pass(SECOND);
     assert!(!is_locked(&desk));
+    desk.fsck_clean();
+}
+
+// P11.10
+#[test]
+fn a_lock_is_not_taken_from_who_could_show_no_life_while_there_was_no_daemon() {
+    let layout = "workspaces: [{ path: work, kind: task }]\n\
+                  locks: [{ path: \"**/b*.lock\", lease: 10s }, { path: \"**/*.lock\", lease: 5m }]";
+    let mut desk = Desk::with(&["bob"], Config::parse("layout", layout).unwrap());
+    desk.pass(86_400 * SECOND);
+    let [a, b, c] = ["a.lock", "b.lock", "c.lock"];
+    [a, b, c].iter().for_each(|name| desk.make(name));
+    let there = |desk: &Desk| {
+        desk.act("bob", ExpireLocks).unwrap();
+        [a, b, c].map(|name| desk.at_path(name).is_some())
+    };
+    // It ended 30 s ago, that of b long ago.
+    desk.restart_after(330 * SECOND as i64, false);
+    assert_eq!(there(&desk), [true, false, true]);
+    desk.make(b);
+    desk.pass(29 * SECOND);
+    let name = FileName::new(a).unwrap();
+    let ino = desk.read(|read| read.lookup(read.workspaces()?[0].dir.unwrap(), &name)).unwrap().ino;
+    by(&desk, SetAttributes { mtime: Some(TimeOrNow::Now), ..SetAttributes::none(ino) }).unwrap();
+    assert_eq!(there(&desk), [true, false, true], "b has none after a start");
+    desk.pass(SECOND);
+    assert_eq!(there(&desk), [true, false, false], "no more than a minute after its end");
+    // However often a daemon begins: nobody shows that he lives.
+    for _ in 0..8 {
+        desk.restart_after(45 * SECOND as i64, false);
+    }
+    assert_eq!(there(&desk), [false; 3]);
+    desk.make(b);
+    desk.restart_after(15 * SECOND as i64, false);
+    desk.pass(4 * SECOND);
+    assert_eq!(there(&desk), [false, true, false]);
+    desk.pass(SECOND);
+    assert_eq!(there(&desk), [false; 3], "the whole lease, if that is shorter");
     desk.fsck_clean();
 }
 

@@ -7,7 +7,9 @@ use super::queued::Queued;
 use super::refuse::keep_refusal;
 use super::stop::{Refused, Stop, absent};
 use crate::config::Config;
-use crate::engine::{Audience, Context, Doors, Effect, Ends, Fate, Ranks, Scopes, Undone};
+use crate::engine::{
+    Audience, Context, Doors, Effect, Ends, Fate, LeaseClock, Ranks, Scopes, Undone,
+};
 use crate::ledger::{self, Event, EventName, Hash, Trace};
 use crate::limits::HISTORY_STEPS_MAX;
 use crate::names::{Dentry, FileName};
@@ -42,6 +44,7 @@ pub struct Turn<'a> {
     pub now: UnixNanos,
     /// The same, by the lease clock.
     pub lease_now: LeaseTime,
+    pub(in crate::engine) lease_clock: &'a LeaseClock,
     /// The caller.
     pub context: &'a Context,
     /// The operation's name, for `why`.

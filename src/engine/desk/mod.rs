@@ -227,6 +227,7 @@ impl Desk {
         let mut round = Round {
             now,
             lease_now,
+            lease_clock: &self.clock,
             config: &config,
             doors: &self.doors,
             scopes: &self.scopes,
@@ -398,6 +399,7 @@ impl Desk {
 struct Round<'d> {
     now: UnixNanos,
     lease_now: LeaseTime,
+    lease_clock: &'d LeaseClock,
     config: &'d Config,
     doors: &'d Doors,
     scopes: &'d Scopes,
@@ -420,6 +422,7 @@ impl Round<'_> {
             txn: &mut *txn,
             now: self.now,
             lease_now: self.lease_now,
+            lease_clock: self.lease_clock,
             context: &context,
             operation,
             config: self.config,

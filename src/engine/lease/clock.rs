@@ -86,11 +86,18 @@ impl LeaseClock {
     /// record with who is gone; and one that was given or renewed since the start ends no earlier.
     #[must_use]
     pub fn end_of(&self, lease: &LeaseRow) -> LeaseTime {
-        if !lease.runs() {
-            return lease.until;
-        }
-        let grace = nanos(LEASE_GRACE).min(lease.ttl_ns);
-        lease.until.max(self.started.after(grace).min(lease.until.after(grace)))
+        if lease.runs() { self.with_grace(lease.until, lease.ttl_ns) } else { lease.until }
+    }
+
+    /// The same of a lease that was given for `ttl_ns` nanoseconds.
+    pub(in crate::engine) fn with_grace(&self, until: LeaseTime, ttl_ns: u64) -> LeaseTime {
+        let grace = nanos(LEASE_GRACE).min(ttl_ns);
+        until.max(self.started.after(grace).min(until.after(grace)))
+    }
+
+    /// Whether some lease may have its grace still at this moment.
+    pub(in crate::engine) fn gives_grace(&self, now: LeaseTime) -> bool {
+        now < self.started.after(nanos(LEASE_GRACE))
     }
 
     /// Now.

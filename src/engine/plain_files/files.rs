@@ -378,8 +378,11 @@ impl Turn<'_> {
             return Ok(());
         }
         let file = node.node_type == NodeType::File;
-        if file && node.nlink == 1 && self.lock_named(from)?.is_some() {
-            self.require_lock_runs(node)?;
+        if file
+            && node.nlink == 1
+            && let Some(lease) = self.lock_named(from)?
+        {
+            self.require_lock_runs(node, lease)?;
         }
         if node.node_type == NodeType::Directory {
             self.scopes.forget();

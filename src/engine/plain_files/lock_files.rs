@@ -38,20 +38,19 @@ impl Command for ExpireLocks {
     }
 
     fn run(self, turn: &mut Turn<'_>) -> Result<Option<LeaseTime>, Stop> {
+        let (over, next) = turn.locks_that_are_over()?;
         let mut left = SWEPT_AT_ONCE;
-        while left > 0 {
-            match turn.txn.next_lease()? {
-                Some((ino, until)) if until <= turn.lease_now => {
-                    let before = left;
-                    if turn.expire(ino, &mut left)? {
-                        turn.txn.delete_lease(ino)?;
-                        left = left.min(before - 1);
-                    }
-                }
-                next => return Ok(next.map(|(_, until)| until)),
+        for ino in over {
+            if left == 0 {
+                return Ok(Some(turn.lease_now));
+            }
+            let before = left;
+            if turn.expire(ino, &mut left)? {
+                turn.txn.delete_lease(ino)?;
+                left = left.min(before - 1);
             }
         }
-        Ok(Some(turn.lease_now))
+        Ok(if left == 0 { Some(turn.lease_now) } else { next })
     }
 }
 
@@ -66,7 +65,7 @@ pub(in crate::engine) fn shorten_locks(
         return Ok(());
     }
     let mut leases = Vec::new();
-    txn.leases_after(now, &mut |lease| (leases.push(lease), true).1)?;
+    txn.leases_from(now, &mut |lease| (leases.push(lease), true).1)?;
     for (ino, until) in leases {
         let Some(Dentry { dir, name }) = txn.file_name(ino)? else { continue };
         let scope = config.files().scope(&path_of_dir(txn, dir)?);
@@ -83,38 +82,41 @@ impl Turn<'_> {
     /// Begins or renews the lease of a file that is changed, if it is a lock. One whose lease is over, and
     /// that has no other name than a lock's, is its holder's no more.
     pub(in crate::engine) fn renew_own_lock(&mut self, node: &Node) -> Result<(), Stop> {
-        if self.renew_lock(node)? { self.require_lock_runs(node) } else { Ok(()) }
+        match self.renew_lock(node)? {
+            Some(lease) => self.require_lock_runs(node, lease),
+            None => Ok(()),
+        }
     }
 
-    /// Begins or renews the lease of a file, if it is a lock; says whether it is nothing else.
-    pub(super) fn renew_lock(&mut self, node: &Node) -> Result<bool, StoreError> {
+    /// Begins or renews the lease of a file, if it is a lock; gives the lease, if it is nothing else.
+    pub(super) fn renew_lock(&mut self, node: &Node) -> Result<Option<Duration>, StoreError> {
         if !self.config.files().has_locks() || !node.is_plain_file() {
-            return Ok(false);
+            return Ok(None);
         }
-        let (mut is_lock, mut is_other) = (false, false);
+        let (mut longest, mut is_other) = (None, false);
         for at in self.names_of_file(node)? {
-            match self.renew_lock_named(at.as_ref(), node.ino)? {
-                true => is_lock = true,
-                false => is_other = true,
-            }
+            let lease = self.renew_lock_named(at.as_ref(), node.ino)?;
+            (longest, is_other) = (longest.max(lease), is_other || lease.is_none());
         }
-        Ok(is_lock && !is_other)
+        Ok(longest.filter(|_| !is_other))
     }
 
-    /// The same, for a file that has this name now; says whether it is a lock's.
+    /// The same, for a file that has this name now.
     pub(super) fn renew_lock_named(
         &mut self,
         at: Dentry<&FileName>,
         ino: Ino,
-    ) -> Result<bool, StoreError> {
-        let Some(lease) = self.lock_named(at)? else { return Ok(false) };
-        self.begin_lock(ino, lease)?;
-        Ok(true)
+    ) -> Result<Option<Duration>, StoreError> {
+        let lease = self.lock_named(at)?;
+        if let Some(lease) = lease {
+            self.begin_lock(ino, lease)?;
+        }
+        Ok(lease)
     }
 
     /// Gives the lock `ino` its whole lease, unless that is over.
     fn begin_lock(&mut self, ino: Ino, lease: Duration) -> Result<(), StoreError> {
-        if !self.is_lock_over(ino)? {
+        if !self.is_lock_over(ino, lease)? {
             self.txn.put_lease(ino, self.lease_now.after(lease_nanos(lease)))?;
         }
         Ok(())
@@ -130,8 +132,8 @@ impl Turn<'_> {
     }
 
     /// Refuses what its holder does with a lock whose lease is over, and that has not gone yet.
-    pub(super) fn require_lock_runs(&self, node: &Node) -> Result<(), Stop> {
-        if !self.is_lock_over(node.ino)? {
+    pub(super) fn require_lock_runs(&self, node: &Node, lease: Duration) -> Result<(), Stop> {
+        if !self.is_lock_over(node.ino, lease)? {
             return Ok(());
         }
         let reason = "the lease of this lock file is over: it goes as soon as that can be written";
@@ -139,8 +141,54 @@ impl Turn<'_> {
         Err(Stop::kept(refusal, About::Node(node.ino).path(self.txn)?))
     }
 
-    fn is_lock_over(&self, ino: Ino) -> Result<bool, StoreError> {
-        Ok(self.txn.lock_lease(ino)?.is_some_and(|until| until <= self.lease_now))
+    fn is_lock_over(&self, ino: Ino, lease: Duration) -> Result<bool, StoreError> {
+        let until = self.txn.lock_lease(ino)?;
+        Ok(until.is_some_and(|until| self.end_of_lock(until, lease) <= self.lease_now))
+    }
+
+    /// When a lock goes whose lease of this length is noted to end at `until`: as of records, its holder has had no
+    /// time to show life where the daemon has just begun.
+    fn end_of_lock(&self, until: LeaseTime, lease: Duration) -> LeaseTime {
+        self.lease_clock.with_grace(until, lease_nanos(lease))
+    }
+
+    /// The locks whose lease is over, or more of them than go at once, and when the next one ends.
+    fn locks_that_are_over(&mut self) -> Result<(Vec<Ino>, Option<LeaseTime>), StoreError> {
+        let (now, gives_grace) = (self.lease_now, self.lease_clock.gives_grace(self.lease_now));
+        let (mut due, mut next) = (Vec::new(), None);
+        self.txn.leases_from(LeaseTime(0), &mut |(ino, until)| {
+            if until > now {
+                next = Some(until);
+                return false;
+            }
+            due.push((ino, until));
+            gives_grace || due.len() <= SWEPT_AT_ONCE
+        })?;
+        let mut over = Vec::new();
+        for (ino, until) in due {
+            let mut end = until;
+            if gives_grace {
+                let lease = self.lease_of_lock(ino)?;
+                end = self.end_of_lock(until, lease);
+            }
+            if end <= now {
+                over.push(ino);
+            } else {
+                next = Some(next.map_or(end, |next| end.min(next)));
+            }
+        }
+        Ok((over, next))
+    }
+
+    /// For how long a file is a lock by its names; for no time, if it is none.
+    fn lease_of_lock(&mut self, ino: Ino) -> Result<Duration, StoreError> {
+        let mut longest = Duration::ZERO;
+        if let Some(node) = self.txn.node(ino)? {
+            for at in self.names_of_file(&node)? {
+                longest = longest.max(self.lock_named(at.as_ref())?.unwrap_or_default());
+            }
+        }
+        Ok(longest)
     }
 
     /// Begins the leases of the locks that have come with the directory `dir`. All below it is looked
@@ -156,7 +204,7 @@ impl Turn<'_> {
     /// A failure of the store.
     pub fn settle_locks(&mut self, before: &Config) -> Result<(), StoreError> {
         let mut leases = Vec::new();
-        self.txn.leases_after(LeaseTime(0), &mut |(ino, _)| (leases.push(ino), true).1)?;
+        self.txn.leases_from(LeaseTime(0), &mut |(ino, _)| (leases.push(ino), true).1)?;
         for ino in leases {
             let is_lock = match self.txn.node(ino)? {
                 Some(node) => self.is_lock(&node)?,

@@ -56,7 +56,7 @@ pub(super) fn locks(
     check: &mut Check<'_>,
 ) -> Result<(), Failure> {
     let mut leased = Vec::new();
-    let listed = read.leases_after(LeaseTime(0), &mut |(ino, _)| (leased.push(ino), true).1);
+    let listed = read.leases_from(LeaseTime(0), &mut |(ino, _)| (leased.push(ino), true).1);
     check.got(|| "leases of locks".to_owned(), listed)?;
     for ino in leased {
         // Of what is no file, or has no name, it is told elsewhere.

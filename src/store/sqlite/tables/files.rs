@@ -85,18 +85,13 @@ impl ReadFiles for Conn {
         self.one(sql, [int(g.0)], |row| Ok((HistoryKey(number(row, 0)?), UnixNanos(row.get(1)?))))
     }
 
-    fn next_lease(&self) -> Result<Option<(Ino, LeaseTime)>> {
-        let sql = "SELECT ino, until FROM lock_leases ORDER BY until LIMIT 1";
-        self.one(sql, [], |row| Ok((Ino(number(row, 0)?), LeaseTime(number(row, 1)?))))
-    }
-
     fn lock_lease(&self, ino: Ino) -> Result<Option<LeaseTime>> {
         let sql = "SELECT until FROM lock_leases WHERE ino = ?1";
         self.one(sql, [int(ino.0)], |row| Ok(LeaseTime(number(row, 0)?)))
     }
 
-    fn leases_after(&self, at: LeaseTime, visit: Visit<'_, (Ino, LeaseTime)>) -> Result<()> {
-        let sql = "SELECT ino, until FROM lock_leases WHERE until > ?1 ORDER BY until";
+    fn leases_from(&self, at: LeaseTime, visit: Visit<'_, (Ino, LeaseTime)>) -> Result<()> {
+        let sql = "SELECT ino, until FROM lock_leases WHERE until >= ?1 ORDER BY until";
         let read = |row: &Row<'_>| Ok((Ino(number(row, 0)?), LeaseTime(number(row, 1)?)));
         self.each(sql, [int(at.0)], read, visit)
     }
