@@ -66,6 +66,14 @@ table! {
     Interrupted = 130, "interrupted";
 }
 
+/// The variables that commands go by, and what for.
+pub const ENVIRONMENT: &[(&str, &str)] = &[
+    ("WORKFS_STORE", "--store"),
+    ("WORKFS_AGENT", "for whom: --agent"),
+    ("WORKFS_LOG", "what the daemon logs"),
+    ("NO_COLOR", "no colours"),
+];
+
 impl Exit {
     /// The exit code.
     #[must_use]
@@ -80,10 +88,8 @@ impl Exit {
         for exit in Exit::ALL {
             text.push_str(&format!("{:>5}  {}\n", exit.code(), exit.means()));
         }
-        text.push_str(
-            "\nEnvironment: WORKFS_STORE (--store), WORKFS_AGENT (for whom: --agent), WORKFS_LOG",
-        );
-        text.push_str(" (what the daemon logs), NO_COLOR.");
+        let variables = ENVIRONMENT.iter().map(|(name, means)| format!("{name} ({means})"));
+        text.push_str(&format!("\nEnvironment: {}.", variables.collect::<Vec<_>>().join(", ")));
         text
     }
 }

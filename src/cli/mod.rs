@@ -14,6 +14,7 @@ mod helper;
 mod here;
 mod init;
 mod local;
+mod man;
 mod mount;
 mod mounts;
 mod output;
@@ -85,6 +86,8 @@ enum Command {
     Txn(txn::TxnArgs),
     /// Print completions for a shell
     Completions(completions::CompletionsArgs),
+    /// Print the manual page, or write those of all commands
+    Man(man::ManArgs),
     /// Serve a store (what `mount` starts in the background)
     #[command(hide = true)]
     Daemon(daemon::DaemonArgs),
@@ -123,6 +126,7 @@ fn run(cli: &Cli, output: &Output) -> Result<Exit, Stop> {
         Command::Data(command) => data::run(command, global, output),
         Command::Txn(args) => txn::run(args, output),
         Command::Completions(args) => completions::run(args, output),
+        Command::Man(args) => man::run(args, output),
         Command::Daemon(args) => daemon::run(args, global, output),
     }
 }

@@ -261,7 +261,7 @@ fn without_a_daemon_log_follows_also_who_reads_it_slowly() {
 
 // P8.1
 #[test]
-fn completions_and_version() {
+fn completions_manual_and_version() {
     let fixture = Setup::default().prepare();
     let version = fixture.workfs(&["--version"]).success();
     assert!(version.stdout.contains(env!("CARGO_PKG_VERSION")), "{version}");
@@ -269,6 +269,16 @@ fn completions_and_version() {
         let said = fixture.workfs(&["completions", shell]).success();
         assert!(said.stdout.contains("unmount"), "{said}");
     }
+    let page = fixture.workfs(&["man"]).success();
+    assert!(page.stdout.contains(".SH \"EXIT STATUS\"") && page.stderr.is_empty(), "{page}");
+    let (dir, file) = (fixture.outside("share/man1"), fixture.outside("file"));
+    let told = fixture.workfs(&["man", dir.to_str().unwrap()]).success();
+    assert!(told.stdout.is_empty() && told.stderr.contains(" pages in "), "{told}");
+    assert_eq!(fs::read_to_string(dir.join("workfs.1")).unwrap(), page.stdout);
+    assert!(fs::read_to_string(dir.join("workfs-claim.1")).unwrap().contains("timeout"));
+    fs::write(&file, "").unwrap();
+    let refused = fixture.workfs(&["man", file.join("x").to_str().unwrap()]).failure();
+    assert!(refused.code == 2 && refused.stderr.contains("workfs man"), "{refused}");
     assert!(!fixture.store().exists());
 }
 
