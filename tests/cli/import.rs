@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::process::Command;
 
-use crate::harness::{Fixture, Setup, left_out, needs, program, run, until_polled};
+use crate::harness::{DEADLINE, Fixture, Setup, left_out, needs, program, run, until_polled};
 use crate::lose_big_files;
 
 /// A directory outside, with these files.
@@ -314,4 +314,21 @@ fn what_would_be_the_lane_of_whoever_is_no_agent_is_left_alone() {
     }
     assert!(fixture.path("work/assigned/carol/t-3.yaml").exists());
     fixture.fsck_clean();
+}
+
+// P6.10
+#[test]
+fn what_a_long_import_writes_is_moved_into_the_store_although_it_leaves_no_moment_of_rest() {
+    let fixture = Fixture::new();
+    let from = fixture.outside("from");
+    fs::create_dir_all(from.join("inbox")).unwrap();
+    // As many as make the log worth moving.
+    for nth in 0..15_000 {
+        fs::write(from.join(format!("inbox/t-{nth}.yaml")), "status: none\n").unwrap();
+    }
+    let length = || fs::metadata(fixture.store()).unwrap().len();
+    let before = length();
+    fixture.workfs_within(&["import", from.to_str().unwrap(), "work"], DEADLINE).success();
+    // Nobody changes anything any more, so that nobody begins to move it now.
+    until_polled("it is moved", || (length() > before + (4 << 20)).then_some(()));
 }

@@ -63,7 +63,9 @@ pub(in crate::store::sqlite) struct Checkpointer {
     moving: Arc<Mutex<Mover>>,
     /// How long the log's file is known to be, in bytes.
     ahead: u64,
-    /// How long the log was when the thread was last told to move it, or the writer did, in pages.
+    /// How long the log was when the thread was last told to move it, in pages.
+    told_at: u64,
+    /// How long it was when the writer last tried itself. Where each commit is long the thread is told after each.
     tried_at: u64,
     room: Room,
     wake: Option<Sender<()>>,
@@ -113,6 +115,7 @@ impl Checkpointer {
             is_moving,
             moving,
             ahead: 0,
+            told_at: 0,
             tried_at: 0,
             room,
             wake,
@@ -162,7 +165,7 @@ impl Checkpointer {
     /// Has the thread move the log, as far as nobody has a read mark in it.
     pub fn wake(&mut self) {
         if let Some(wake) = &self.wake {
-            self.tried_at = self.pages.load(Ordering::Relaxed);
+            self.told_at = self.pages.load(Ordering::Relaxed);
             self.is_moving.store(true, Ordering::Relaxed);
             // A full channel: it is being done already.
             let _ = wake.try_send(());
@@ -212,15 +215,13 @@ impl Checkpointer {
         let moved = self.moved.load(Ordering::Relaxed);
         let is_long = pages >= PAGES_BESIDE && (moved > pages || pages - moved >= PAGES_BESIDE);
         // Each change would wake somebody for it again.
-        is_long && self.is_time_to_try(pages) && !self.is_moving.load(Ordering::Relaxed)
+        is_long && is_time_to_try(pages, self.told_at) && !self.is_moving.load(Ordering::Relaxed)
     }
 
     fn wants_writer(&self, pages: u64) -> bool {
-        pages >= PAGES_INSIDE && self.is_time_to_try(pages)
-    }
-
-    fn is_time_to_try(&self, pages: u64) -> bool {
-        pages.abs_diff(self.tried_at) >= PAGES_BETWEEN_TRIES
+        // Who is at it is waited for only where that cannot wait.
+        let is_free = pages >= PAGES_TOO_MANY || !self.is_moving.load(Ordering::Relaxed);
+        pages >= PAGES_INSIDE && is_time_to_try(pages, self.tried_at) && is_free
     }
 
     fn wants_zeros(&self, pages: u64) -> bool {
@@ -260,6 +261,10 @@ impl Checkpointer {
             Err(error) => tracing::debug!(%error, "the log is not written ahead"),
         }
     }
+}
+
+fn is_time_to_try(pages: u64, tried_at: u64) -> bool {
+    pages.abs_diff(tried_at) >= PAGES_BETWEEN_TRIES
 }
 
 /// How long the log's file should be.
@@ -339,13 +344,37 @@ mod tests {
 
     /// Makes a change of 800 KB.
     fn write_much(writer: &mut SqliteWriter, n: usize) {
+        write(writer, n, 1);
+    }
+
+    /// So many of those in one transaction.
+    fn write(writer: &mut SqliteWriter, n: usize, times: usize) {
         let value = format!("{n:08}").repeat(100_000);
         let work = &mut |txn: &mut dyn Txn| {
             txn.savepoint()?;
-            txn.put_meta("a", &value)?;
+            (0..times).try_for_each(|nth| txn.put_meta(&format!("a{nth}"), &value))?;
             txn.release().map(|()| Durability::Process)
         };
         writer.transaction(work).unwrap();
+    }
+
+    #[test]
+    fn a_log_of_long_commits_is_moved_in_time_although_its_thread_is_told_after_each() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("s.db");
+        let (_store, mut writer) = Sqlite::open(&path).unwrap();
+        let pages = PAGES_BESIDE * 3 / 2;
+        let times = (pages * FRAME_BYTES / 800_000) as usize;
+        let most = (PAGES_TOO_MANY + 2 * pages) * FRAME_BYTES;
+        for n in 0..8 {
+            write(&mut writer, n, times);
+            // As the desk does where somebody waits always.
+            if writer.needs_checkpoint() {
+                writer.checkpoint().unwrap();
+            }
+            let log = std::fs::metadata(dir.path().join("s.db-wal")).unwrap().len();
+            assert!(log <= most, "{log} bytes after {n} commits");
+        }
     }
 
     #[test]
@@ -402,7 +431,7 @@ mod tests {
             writer.checkpoint().unwrap();
         };
         let mut at_length = |read: &dyn Read| {
-            read.meta("a")?;
+            read.meta("a0")?;
             (0..).take_while(|_| log() <= KEPT_BYTES).for_each(&mut change);
             Ok(())
         };
