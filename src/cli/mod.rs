@@ -21,6 +21,7 @@ mod output;
 mod place;
 mod ps;
 mod reader;
+mod stdout;
 mod store;
 mod txn;
 mod unmount;

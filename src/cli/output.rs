@@ -15,6 +15,7 @@ use clap::ValueEnum;
 use serde_json::{Value, json};
 
 use super::exit::Exit;
+use super::stdout::expect_open;
 use crate::daemon::Failure;
 use crate::names::{Shown, unsteering};
 use crate::refusal::Rule;
@@ -205,7 +206,7 @@ impl Output {
     /// As [`Output::line`].
     pub fn raw(&self, text: &[u8]) -> Result<(), Stop> {
         self.clear_progress();
-        written(self.buffer.borrow_mut().write_all(text))
+        written(expect_open().and_then(|()| self.buffer.borrow_mut().write_all(text)))
     }
 
     /// Prints a result as one line of JSON.
@@ -235,6 +236,21 @@ impl Output {
         done: impl FnOnce() -> String,
     ) -> Result<(), Stop> {
         told.and_then(|()| self.flush()).map_err(|stop| stop.after(&done()))
+    }
+
+    /// Fails, before anything is done, where nothing can be printed of what a command gives.
+    ///
+    /// # Errors
+    /// Standard output is closed.
+    pub fn expect_open(&self, command: &str) -> Result<(), Stop> {
+        written(expect_open()).map_err(|stop| match stop {
+            Stop::Failed(mut failed) => {
+                failed.reason +=
+                    &format!("; nobody would hear what `{command}` gives, so it gave nothing");
+                Stop::Failed(failed)
+            }
+            stop => stop,
+        })
     }
 
     /// Hands it on, if somebody watches the lines come.
@@ -326,7 +342,11 @@ pub fn written(result: io::Result<()>) -> Result<(), Stop> {
         io::ErrorKind::BrokenPipe => Stop::NobodyReads,
         kind => {
             let exit = Exit::from(service::Exit::from(kind));
-            Stop::failed(exit, format!("standard output: {error}"), "")
+            let remedy = match error.raw_os_error() {
+                Some(libc::EBADF) => "it is closed; give `>/dev/null` where nobody needs it",
+                _ => "",
+            };
+            Stop::failed(exit, format!("standard output: {error}"), remedy)
         }
     })
 }

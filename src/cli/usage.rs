@@ -15,6 +15,7 @@ use clap::{Arg, ArgMatches, ColorChoice, Command, CommandFactory, FromArgMatches
 use super::Cli;
 use super::exit::Exit;
 use super::output::{Colour, Output, Stop, written};
+use super::stdout::expect_open;
 use crate::names::printable;
 
 /// Why a command line is not run.
@@ -75,7 +76,8 @@ pub fn read(arguments: &[OsString]) -> Result<Cli, Unread> {
         Output::new(false, false, Colour::Never).told(&error.render().to_string());
         return Err(Unread::ToldWrong);
     }
-    let printed = error.print().and_then(|()| std::io::stdout().flush());
+    let may = if error.use_stderr() { Ok(()) } else { expect_open() };
+    let printed = may.and_then(|()| error.print()).and_then(|()| std::io::stdout().flush());
     if error.use_stderr() {
         // Where standard error is gone there is nobody to tell.
         return Err(Unread::ToldWrong);

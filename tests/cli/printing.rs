@@ -337,6 +337,43 @@ fn what_cannot_be_printed_is_an_error_and_says_what_was_done() {
 
 // P8.1
 #[test]
+fn who_could_not_hear_of_it_claims_nothing_and_makes_nothing() {
+    let fixture = Setup::default().start();
+    fixture.task("inbox", &Task::new("t-1"));
+    let run = |command: &str| {
+        let shell = fixture.bash().with("WORKFS", program()).with("STORE", fixture.store());
+        shell.run(&format!("\"$WORKFS\" --store \"$STORE\" {command}"))
+    };
+    let before = fixture.workfs(&["log"]).success().stdout;
+    for is_served in [true, false] {
+        let asked = ["claim --next --agent bob", "claim t-1 --agent bob", "project new"];
+        // Closed, and open for reading only.
+        for closed in [">&-", "1< /dev/null"] {
+            for command in asked {
+                let ran = run(&format!("{command} {closed}")).failure();
+                let why =
+                    ["standard output: Bad file descriptor", "so it gave nothing", "/dev/null"];
+                assert!(ran.code == 1 && why.iter().all(|why| ran.stderr.contains(why)), "{ran}");
+            }
+            for command in ["list", "log", "claim --help", "--version"] {
+                let ran = run(&format!("{command} {closed}")).failure();
+                assert!(ran.code == 1 && ran.stderr.contains("standard output"), "{ran}");
+            }
+        }
+        assert_eq!(fixture.workfs(&["log"]).success().stdout, before);
+        if is_served {
+            fixture.unmount_all();
+        }
+    }
+    // What is done for itself is done, as on a full disk.
+    let ran = run("agent add eve >&-").failure();
+    assert!(ran.code == 1 && ran.stderr.contains("it was done all the same"), "{ran}");
+    // Who wants to hear nothing says so.
+    assert_eq!(run("claim --next --agent bob > /dev/null").success().said(), "");
+}
+
+// P8.1
+#[test]
 fn what_was_made_and_cannot_be_told_is_named() {
     let fixture = Setup::default().start();
     let made = fixture.outside("made");

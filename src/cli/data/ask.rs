@@ -33,6 +33,10 @@ pub enum Missing {
 /// Asks and prints.
 pub fn ask(here: &Here<'_>, request: Request, missing: Missing) -> Result<Exit, Stop> {
     let output = here.output();
+    // What they give is known only by what they print, and nobody gives it back.
+    if matches!(request, Request::Claim(_) | Request::ProjectNew(_)) {
+        output.expect_open(request.properties().name)?;
+    }
     let is_log = matches!(request, Request::Log(_));
     let effect = request.properties().effect;
     let follows = effect == Effect::Follows;
