@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use crate::config::{ConfigError, Subject};
 use crate::names::Shown;
 use crate::refusal::{Refusal, Rule};
-use crate::store::{MORE_DESCRIPTORS, StoreError, is_full, wants_descriptors};
+use crate::store::{MORE_DESCRIPTORS, OWN_STORE, StoreError, is_full, wants_descriptors};
 
 /// What kind of failure it is; the command line makes an exit code of it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -35,9 +35,6 @@ pub enum Cause {
     /// Anything else.
     Other,
 }
-
-/// The way out where a store's place is somebody else's.
-pub(super) const OWN_STORE: &str = "use a store of your own (`--store`), or its owner's account";
 
 /// The way out where a layout is wrong.
 pub(super) const LAYOUT_SHOWN: &str = "`workfs init --help` shows one";
@@ -135,6 +132,7 @@ impl From<StoreError> for Failure {
                 (Cause::Denied, "make the store's file and directory writable")
             }
             StoreError::ReadOnly(_) | StoreError::Unreadable(_) => (Cause::Denied, OWN_STORE),
+            StoreError::Beside { remedy, .. } => (Cause::Denied, remedy.as_str()),
             StoreError::NoDescriptors(_) => (Cause::Busy, MORE_DESCRIPTORS),
             StoreError::NoThread(_) => (Cause::Busy, MORE_THREADS),
             StoreError::Busy(_) => (Cause::Busy, "end what writes to the store's file"),

@@ -9,13 +9,13 @@ use std::path::{Component, Path, PathBuf, absolute};
 
 use workfs_mount::MountLine;
 
-use super::failure::{Cause, Failure, OWN_STORE};
+use super::failure::{Cause, Failure};
 use super::mounts::mount_table;
 use super::socket;
 use crate::limits::{MOUNT_ANSWER_WAIT, NAME_BYTES_MAX, STORE_PATH_BYTES_MAX};
 use crate::names::Shown;
-use crate::store::beside;
 use crate::store::sqlite::write_protection;
+use crate::store::{OWN_STORE, beside};
 
 /// The way out where others can put something into the directory for sockets and logs, or have made it.
 const OWN_DIRECTORY: &str =
@@ -46,8 +46,8 @@ impl StorePaths {
         refuse_own_mount(&path)?;
         let path = if path.exists() { path.canonicalize().map_err(io)? } else { canonical(&path) };
         refuse_own_mount(&path)?;
-        if path.is_dir() {
-            return Err(wrong("it is a directory"));
+        if let Some(what) = std::fs::metadata(&path).ok().and_then(|found| no_file(&found)) {
+            return Err(wrong(what));
         }
         if path.file_name().is_none() {
             return Err(wrong("it has no name"));
@@ -155,6 +155,19 @@ impl StorePaths {
 
     fn beside(&self, suffix: &str) -> PathBuf {
         beside(&self.beside, suffix)
+    }
+}
+
+/// What something is that is no file.
+fn no_file(found: &std::fs::Metadata) -> Option<&'static str> {
+    use rustix::fs::FileType;
+    match FileType::from_raw_mode(found.mode()) {
+        FileType::RegularFile => None,
+        FileType::Directory => Some("it is a directory"),
+        FileType::Fifo => Some("it is a pipe"),
+        FileType::Socket => Some("it is a socket"),
+        FileType::CharacterDevice | FileType::BlockDevice => Some("it is a device"),
+        _ => Some("it is no file"),
     }
 }
 

@@ -14,13 +14,13 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-use super::failure::{Cause, Failure, OWN_STORE};
+use super::failure::{Cause, Failure};
 use super::mounts::options::sync_name;
 use super::{Options, StorePaths, open, trim_log};
 use crate::limits::{DAEMON_END_WAIT, DAEMON_START_WAIT};
 use crate::names::Shown;
 use crate::store::sqlite::{is_held, refuse_other};
-use crate::store::{Identity, open_own};
+use crate::store::{Identity, NotOwn, OWN_STORE, open_own};
 
 /// What a daemon says when it serves, or why it does not.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -91,10 +91,12 @@ pub fn start(options: &Options) -> Result<Spawned, Failure> {
     let file = open_own(OpenOptions::new().append(true).create(true), &log);
     let looked = file.and_then(|file| file.metadata().map(|found| (file, Identity::of(&found))));
     let (file, own_log) = looked.map_err(|error| {
-        let failure = Failure::io(format!("the log {}", log.shown()), &error).if_denied(OWN_STORE);
-        match failure.cause {
-            Cause::Usage => Failure { remedy: "move away what lies there".into(), ..failure },
-            _ => failure,
+        let what = format!("the log {}", log.shown());
+        match NotOwn::of(&error) {
+            Some(NotOwn(why)) => {
+                Failure::new(Cause::Denied, format!("{what}: {why}"), "move it away")
+            }
+            None => Failure::io(what, &error).if_denied(OWN_STORE),
         }
     })?;
     let was_there = options.paths.exists();

@@ -20,6 +20,14 @@ pub enum StoreError {
     /// Nor can it be read.
     #[error("the store cannot be read: {0}")]
     Unreadable(String),
+    /// Nor can what lies at the name of one of its files beside it be opened.
+    #[error("the store cannot be opened: {why}")]
+    Beside {
+        /// Which, and why.
+        why: String,
+        /// The way out.
+        remedy: String,
+    },
     /// Another process held the store's write lock for too long; nothing of the change was kept.
     #[error("another process holds the store's write lock: {0}")]
     Busy(String),
@@ -116,6 +124,9 @@ fn descriptors() -> String {
     of_process.unwrap_or_else(|| "the system has no file left".to_owned())
 }
 
+/// The way out where a store's place is somebody else's.
+pub const OWN_STORE: &str = "use a store of your own (`--store`), or its owner's account";
+
 /// The way out where a process, or the system, may open no more files.
 pub const MORE_DESCRIPTORS: &str = "raise the limit (`ulimit -n`), or close some files";
 
@@ -176,6 +187,7 @@ impl From<StoreError> for Refusal {
                 reason,
                 "end what writes to the store's file, then try again: nothing was changed",
             ),
+            StoreError::Beside { remedy, .. } => Refusal::new(Rule::Store, reason, remedy),
             StoreError::Unreadable(_)
             | StoreError::Held { .. }
             | StoreError::HeldElsewhere { .. }

@@ -29,7 +29,7 @@ pub fn open_own(options: &mut OpenOptions, path: &Path) -> io::Result<File> {
     if has_one_name(&file)? {
         return Ok(file);
     }
-    Err(io::Error::other("it is no file, or has another name as well; remove it"))
+    Err(io::Error::other(NotOwn("it is no file, or has another name as well")))
 }
 
 /// Opens a store's own file that may have a second name: a log, which whoever copies a store by links (`cp -al`) has
@@ -42,13 +42,28 @@ pub fn open_itself(options: &mut OpenOptions, path: &Path) -> io::Result<File> {
     if file.metadata()?.is_file() {
         return Ok(file);
     }
-    Err(io::Error::other("it is no file; remove it"))
+    Err(io::Error::other(NotOwn("it is no file")))
+}
+
+/// What lies at the name of a store's own file, and is none.
+#[derive(Clone, Copy, Debug, thiserror::Error)]
+#[error("{0}; remove it")]
+pub struct NotOwn(pub &'static str);
+
+impl NotOwn {
+    /// Why opening one failed, if it was that.
+    #[must_use]
+    pub fn of(error: &io::Error) -> Option<NotOwn> {
+        error.get_ref()?.downcast_ref().copied()
+    }
 }
 
 fn open_there(options: &mut OpenOptions, path: &Path) -> io::Result<File> {
     let file = options.mode(0o600).custom_flags(libc::O_NOFOLLOW | libc::O_NONBLOCK).open(path);
     file.map_err(|error| match error.raw_os_error() {
-        Some(libc::ELOOP) => io::Error::other("it is a symbolic link; remove it"),
+        Some(libc::ELOOP) => io::Error::other(NotOwn("it is a symbolic link")),
+        Some(libc::EISDIR) => io::Error::other(NotOwn("it is a directory")),
+        Some(libc::ENXIO) => io::Error::other(NotOwn("it is a socket")),
         _ => error,
     })
 }

@@ -140,6 +140,81 @@ fn who_gives_the_store_s_name_to_a_file_of_its_own_is_no_operator() {
     assert!(said.contains("root's alone"), "{said}");
 }
 
+// P8.2
+#[test]
+fn what_is_not_the_store_s_own_beside_it_is_named_with_the_way_out() {
+    let Some((fixture, _)) = among_others().filter(|_| needs(&["setpriv"])) else { return };
+    let dir = fixture.outside("ann");
+    fs::create_dir(&dir).unwrap();
+    chown(&dir, Some(ANN), Some(ANN)).unwrap();
+    let store = dir.join("ann.db");
+    let workfs = |arguments: &[&str]| {
+        let mut command = Command::new("setpriv");
+        command.args([&format!("--reuid={ANN}"), &format!("--regid={ANN}"), "--clear-groups"]);
+        command.arg(program()).arg("--store").arg(&store).args(arguments);
+        run(command.env("HOME", &dir).env("XDG_RUNTIME_DIR", &dir).current_dir("/"))
+    };
+    let beside = |end: &str| PathBuf::from(format!("{}{end}", store.display()));
+    let log = beside("-wal");
+    // Root's, and no store is there that it would be of.
+    fs::write(&log, "root's").unwrap();
+    let ran = workfs(&["init"]).failure();
+    assert!(ran.code == 6 && ran.stderr.contains("there is no store that it would be of"), "{ran}");
+    assert_eq!(fs::read(&log).unwrap(), b"root's", "it is not removed");
+    fs::remove_file(log).unwrap();
+    workfs(&["init"]).success();
+
+    let refused = |end: &str, why: &str, way_out: &str| {
+        for arguments in [&["list"][..], &["project", "new"], &["doctor"]] {
+            let ran = workfs(arguments).failure();
+            let code = if arguments == ["doctor"] { 11 } else { 6 };
+            let why = format!("{}{why}", beside(end).display());
+            assert!(ran.code == code && ran.said().contains(&why), "{ran}");
+            assert!(ran.said().contains(way_out), "{ran}");
+        }
+    };
+    let to_ann = format!("`chown {ANN} ");
+    for (end, mode) in [("-wal", 0o600), ("-wal", 0o222), ("-shm", 0o222), ("-journal", 0o600)] {
+        fs::write(beside(end), "x").unwrap();
+        fs::set_permissions(beside(end), fs::Permissions::from_mode(mode)).unwrap();
+        refused(end, ": Permission denied", &to_ann);
+        fs::remove_file(beside(end)).unwrap();
+    }
+    let lock = beside(".lock");
+    fs::set_permissions(&lock, fs::Permissions::from_mode(0o200)).unwrap();
+    refused(".lock", ": Permission denied", &format!("`chmod u+rw {}`", lock.display()));
+    fs::remove_file(&lock).unwrap();
+    for end in ["-wal", ".lock"] {
+        fs::create_dir(beside(end)).unwrap();
+        refused(end, "", "move it away");
+        fs::remove_dir(beside(end)).unwrap();
+    }
+    workfs(&["project", "new"]).success();
+}
+
+// P8.2
+#[test]
+fn what_is_no_file_is_no_store_and_stays_where_it_is() {
+    let fixture = Setup::default().prepare();
+    let backup = fixture.outside("backup.db");
+    let backup = backup.to_str().unwrap();
+    fixture.workfs(&["init"]).success();
+    fixture.workfs(&["backup", backup]).success();
+    fs::remove_file(fixture.store()).unwrap();
+    let root = fixture.root().to_str().unwrap();
+    let expect_refused = |what: &str| {
+        for arguments in [&["list"][..], &["init"], &["mount", root], &["restore", backup]] {
+            let ran = fixture.workfs(arguments).failure();
+            assert!(ran.code == 2 && ran.stderr.contains(what), "{ran}");
+        }
+        fs::remove_file(fixture.store()).unwrap();
+    };
+    rustix::fs::mkfifoat(rustix::fs::CWD, fixture.store(), 0o600.into()).unwrap();
+    expect_refused("cannot be a store: it is a pipe");
+    drop(UnixListener::bind(fixture.store()).unwrap());
+    expect_refused("cannot be a store: it is a socket");
+}
+
 // P4.1
 #[test]
 fn nothing_is_written_to_what_a_link_in_place_of_the_log_leads_to() {

@@ -195,7 +195,7 @@ impl From<StoreError> for Failure {
             | StoreError::Newer { .. }
             | StoreError::NotAStore(_)
             | StoreError::Network { .. } => Some(Exit::Store),
-            StoreError::Unreadable(_) => Some(Exit::Denied),
+            StoreError::Unreadable(_) | StoreError::Beside { .. } => Some(Exit::Denied),
             StoreError::Full(_)
             | StoreError::ReadOnly(_)
             | StoreError::NoDescriptors(_)

@@ -6,13 +6,17 @@
 //! second name is none of ours, except where a store was copied by links (`cp -al`).
 
 use std::ffi::{c_char, c_int};
+use std::fs::File;
+use std::io;
+use std::os::unix::ffi::OsStrExt as _;
+use std::os::unix::fs::MetadataExt as _;
 use std::path::Path;
 use std::sync::Once;
 
 use rusqlite::ffi;
 
-use crate::names::Shown;
-use crate::store::{Result, StoreError, beside};
+use crate::names::{Shown, shell_word};
+use crate::store::{NotOwn, OWN_STORE, Result, StoreError, beside, open_itself};
 
 /// What the name of the file of big files has more than the store's.
 pub const EXTENTS: &str = "-extents";
@@ -30,9 +34,63 @@ pub(super) fn expect_files(path: &Path) -> Result<()> {
     match OPENED.into_iter().map(|end| beside(path, end)).find(|path| is_other(path)) {
         None => Ok(()),
         Some(other) => {
-            let what = "is no file of a store, but a link, a pipe or the like: move it away";
-            Err(StoreError::Failed(format!("{} {what}", other.shown())))
+            let what = "is no file of a store, but a directory, a link, a pipe or the like";
+            let why = format!("{} {what}", other.shown());
+            Err(StoreError::Beside { why, remedy: AWAY.to_owned() })
         }
+    }
+}
+
+/// Before the store at `path` is made, or a first connection that writes it: each of them that is there must be one
+/// that this process can open. Not while it has a connection, whose locks a close here would end.
+///
+/// # Errors
+/// SQLite would say that it cannot open its file, and not which. It asks to make what is there, too, which the
+/// system refuses of others' files in a directory where all may make some (`fs.protected_regular`).
+pub(super) fn expect_openable(path: &Path) -> Result<()> {
+    let there = OPENED.into_iter().map(|end| beside(path, end));
+    for file in there.filter(|file| std::fs::symlink_metadata(file).is_ok()) {
+        let mut options = File::options();
+        options.read(true).write(true).create(true).truncate(false);
+        match open_itself(&mut options, &file) {
+            Err(error) if is_in_the_way(&error) => return Err(in_the_way(&file, path, &error, "")),
+            // Of all else it says itself what it is.
+            _ => {}
+        }
+    }
+    Ok(())
+}
+
+/// The way out where something else lies at the name of one of a store's files.
+const AWAY: &str = "move it away";
+
+/// Whether one of a store's files cannot be opened since something else lies there, or it is somebody else's.
+pub(super) fn is_in_the_way(error: &io::Error) -> bool {
+    NotOwn::of(error).is_some() || error.kind() == io::ErrorKind::PermissionDenied
+}
+
+/// The failure of a file beside the store at `path` that could not be opened, after what is said of it.
+pub(super) fn in_the_way(file: &Path, path: &Path, error: &io::Error, about: &str) -> StoreError {
+    let not_own = NotOwn::of(error);
+    let what = not_own.map_or_else(|| error.to_string(), |not_own| not_own.0.to_owned());
+    let why = format!("{about}{}: {what}", file.shown());
+    let remedy = if not_own.is_some() { AWAY.to_owned() } else { way_in(file, path) };
+    StoreError::Beside { why, remedy }
+}
+
+/// How a file can be opened by whoever may not: for the store's owner there is a way.
+fn way_in(file: &Path, store: &Path) -> String {
+    let own = rustix::process::geteuid().as_raw();
+    let word = shell_word(file.as_os_str().as_bytes());
+    match (std::fs::symlink_metadata(file), std::fs::metadata(store)) {
+        (Ok(file), _) if file.uid() == own && file.mode() & 0o600 != 0o600 => {
+            format!("`chmod u+rw {word}`")
+        }
+        (Ok(file), Ok(store)) if store.uid() == own && file.uid() != own => {
+            format!("if it is the store's: `chown {own} {word}` as root; else {AWAY}")
+        }
+        (Ok(_), Err(_)) => format!("{AWAY}: there is no store that it would be of"),
+        _ => OWN_STORE.to_owned(),
     }
 }
 

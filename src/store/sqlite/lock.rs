@@ -12,7 +12,7 @@ use std::sync::Arc;
 
 use rustix::fs::{FlockOperation, flock};
 
-use super::beside::EXTENTS;
+use super::beside::{EXTENTS, in_the_way, is_in_the_way};
 use super::log::room::MainFile;
 use crate::names::Shown;
 use crate::store::{Identity, Result, StoreError, beside, is_full, open_itself, open_own};
@@ -165,7 +165,11 @@ impl Lock {
             StoreError::of_writing(&format!("{what} {}", lock.shown()), &error)
         };
         let is_first = !lock.exists();
-        let mut file = open_own(&mut options, &lock).map_err(|error| failed("opening", error))?;
+        let mut file =
+            open_own(&mut options, &lock).map_err(|error| match is_in_the_way(&error) {
+                true => in_the_way(&lock, path, &error, ""),
+                false => failed("opening", error),
+            })?;
         if flock(&file, FlockOperation::NonBlockingLockExclusive).is_err() {
             let path = path.shown();
             // Those who only read share it; what else there was has left its number behind.
@@ -205,9 +209,11 @@ impl Lock {
             Ok(file) => file,
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
             Err(error) => {
-                let lock = lock.shown();
-                let what = format!("whether somebody writes it cannot be told: {lock}: {error}");
-                return Err(StoreError::Unreadable(what));
+                let about = "whether somebody writes it cannot be told: ";
+                if is_in_the_way(&error) {
+                    return Err(in_the_way(&lock, path, &error, about));
+                }
+                return Err(StoreError::Unreadable(format!("{about}{}: {error}", lock.shown())));
             }
         };
         if flock(&file, FlockOperation::NonBlockingLockShared).is_err() {

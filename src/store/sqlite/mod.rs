@@ -190,7 +190,8 @@ impl Sqlite {
         lock::refuse_network(path)?;
         let (lock, is_first) = lock::Lock::take_first(path)?;
         lock::remove_restoring(path);
-        let made = make(path).map_err(|error| io("making", error));
+        let made = beside::expect_openable(path)
+            .and_then(|()| make(path).map_err(|error| io("making", error)));
         let is_made = matches!(made, Ok(true));
         let opened = made.and_then(|_| Sqlite::open_held(path));
         if opened.is_err() {

@@ -17,7 +17,7 @@ use rusqlite::config::DbConfig;
 use rusqlite::{Connection, OpenFlags};
 use rustix::fs::{Access, AtFlags, CWD, accessat};
 
-use super::beside::expect_files;
+use super::beside::{expect_files, in_the_way, is_in_the_way};
 use super::extents::Extents;
 use super::lock::{self, Lock};
 use super::pool::Pool;
@@ -116,6 +116,7 @@ pub(super) fn connect(path: &Path) -> Result<Connection> {
     let has_log = match open_itself(File::options().read(true), &log) {
         Ok(file) => file.metadata().map_err(|error| cannot(&log, error))?.len() > 0,
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => false,
+        Err(error) if is_in_the_way(&error) => return Err(in_the_way(&log, path, &error, "")),
         Err(error) => return Err(cannot(&log, error)),
     };
     let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
