@@ -4,6 +4,7 @@
 //! flags and `-o` may both say a thing, if they say the same. Deliberately not here: what the
 //! options mean (`daemon`).
 
+use std::ffi::OsStr;
 use std::fmt::Display;
 use std::path::Path;
 
@@ -11,6 +12,7 @@ use clap::builder::{PossibleValuesParser, TypedValueParser};
 
 use super::Global;
 use super::exit::Exit;
+use super::here::named_agent;
 use super::output::Stop;
 use super::store;
 use crate::daemon::{self, OwnOptions, StorePaths};
@@ -67,6 +69,9 @@ impl Asked {
         let sync = flags.sync.map(daemon::durability).transpose()?;
         agree("sync", sync.map(daemon::sync_name), own.sync.map(daemon::sync_name))?;
         let agent = flags.agent.filter(|_| own.agent.is_none()).map(str::to_owned);
+        if let Some(name) = agent.as_ref().filter(|_| !global.named.agent) {
+            named_agent(OsStr::new(name))?;
+        }
         let (paths, sync) = (paths(&own, flags.dead, global)?, sync.or(own.sync));
         Ok(Asked { text, own, paths, sync, agent })
     }

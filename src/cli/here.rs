@@ -6,6 +6,7 @@
 //! Deliberately not here: what the words of the command line mean there (`place`).
 
 use std::cell::{Cell, OnceCell};
+use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
 
@@ -24,6 +25,14 @@ const AGENT_VARIABLE: &str = "WORKFS_AGENT";
 
 /// What names the mount that `exec` made for a command.
 pub const MOUNT_VARIABLE: &str = "WORKFS_MOUNT";
+
+/// The agent that the environment names.
+pub fn named_agent(name: &OsStr) -> Result<AgentName, Stop> {
+    AgentName::new(name.to_string_lossy()).map_err(|why| {
+        let reason = format!("{AGENT_VARIABLE} names no agent: `{}`: {why}", name.shown());
+        Stop::failed(Exit::Usage, reason, "mend it, or unset it")
+    })
+}
 
 /// Where a command runs.
 pub struct Here<'o> {
@@ -66,12 +75,7 @@ impl<'o> Here<'o> {
     pub fn on_behalf(&self, mut request: Request) -> Result<Request, Stop> {
         if let Some(open) = request.agent_left_open() {
             *open = match std::env::var_os(AGENT_VARIABLE) {
-                Some(name) if !name.is_empty() => {
-                    Some(AgentName::new(name.to_string_lossy()).map_err(|why| {
-                        let reason = format!("{AGENT_VARIABLE} names no agent: {why}");
-                        Stop::failed(Exit::Usage, reason, "mend it, or unset it")
-                    })?)
-                }
+                Some(name) if !name.is_empty() => Some(named_agent(&name)?),
                 _ => self.agent()?,
             };
         }

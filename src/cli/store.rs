@@ -18,8 +18,8 @@ use crate::names::Shown;
 /// The store that is meant: the one that was named, else that of the mount that one of `hints` or
 /// the working directory lies in, else the user's own.
 pub fn paths(global: &Global, hints: &[&Path]) -> Result<StorePaths, Stop> {
-    if let Some(store) = &global.store {
-        return Ok(StorePaths::of(store)?);
+    if global.store.is_some() {
+        return own(global);
     }
     let here = working_mount();
     let mut told = hints.iter().copied().filter_map(told_by);
@@ -39,7 +39,12 @@ pub fn paths(global: &Global, hints: &[&Path]) -> Result<StorePaths, Stop> {
 /// The store that is meant where no mount is asked: the one that was named, else the user's own.
 pub fn own(global: &Global) -> Result<StorePaths, Stop> {
     let store = global.store.clone().map_or_else(default_store, Ok)?;
-    Ok(StorePaths::of(&store)?)
+    StorePaths::of(&store).map_err(|mut failure| {
+        if global.store.is_some() && !global.named.store {
+            failure.reason += " (WORKFS_STORE names it)";
+        }
+        failure.into()
+    })
 }
 
 /// The store of the mount of workfs that a path lies in, if that tells it.

@@ -10,13 +10,13 @@ use std::os::unix::ffi::OsStrExt as _;
 use clap::builder::Resettable;
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::parser::ValueSource;
-use clap::{Arg, ArgMatches, ColorChoice, Command, CommandFactory, FromArgMatches, ValueEnum};
+use clap::{Arg, ArgMatches, ColorChoice, Command, CommandFactory, FromArgMatches, Id, ValueEnum};
 
 use super::Cli;
 use super::exit::Exit;
 use super::output::{Colour, Output, Stop, written};
 use super::stdout::expect_open;
-use crate::names::printable;
+use crate::names::{Shown as _, printable};
 
 /// Why a command line is not run.
 pub enum Unread {
@@ -51,25 +51,39 @@ impl Named {
 /// Reads it.
 pub fn read(arguments: &[OsString]) -> Result<Cli, Unread> {
     let (json, colour) = wishes(arguments);
-    let command = heed_variables(Cli::command()).color(match colour {
+    let mut unread = Vec::new();
+    let command = heed_variables(Cli::command(), &mut unread).color(match colour {
         Colour::Auto => ColorChoice::Auto,
         Colour::Always => ColorChoice::Always,
         Colour::Never => ColorChoice::Never,
     });
+    let wrong = |stop| Err(Unread::Wrong(Output::new(json, false, colour), stop));
     let read = command.try_get_matches_from(arguments).and_then(|mut matches| {
+        let wanted = unread.iter().find(|variable| variable.is_wanted(&matches));
         let named = Named::of(&matches);
         let mut cli = Cli::from_arg_matches_mut(&mut matches)?;
         cli.global.named = named;
-        Ok(cli)
+        Ok((cli, wanted))
     });
     let mut error = match read {
-        Ok(cli) => return Ok(cli),
+        Ok((cli, None)) => return Ok(cli),
+        Ok((_, Some(variable))) => return wrong(variable.stop()),
         Err(error) => error,
     };
+    if let Some(variable) = unread.first()
+        && error.kind() == ErrorKind::MissingRequiredArgument
+    {
+        // Of another option, that is.
+        return wrong(variable.stop());
+    }
+    if error.kind() == ErrorKind::InvalidUtf8 {
+        return wrong(no_text(arguments));
+    }
+    name_the_variable(&mut error, arguments);
     let steers = make_printable(&mut error);
     // The library would list the hidden ones as well.
     if error.kind() == ErrorKind::MissingSubcommand || error.use_stderr() && json {
-        return Err(Unread::Wrong(Output::new(json, false, colour), stop(&error)));
+        return wrong(stop(&error));
     }
     if steers {
         // Without colours: of its own escapes and of those in a word the library makes no difference.
@@ -84,20 +98,78 @@ pub fn read(arguments: &[OsString]) -> Result<Cli, Unread> {
     }
     match written(printed) {
         Ok(()) | Err(Stop::NobodyReads) => Err(Unread::Told),
-        Err(stop) => Err(Unread::Wrong(Output::new(json, false, colour), stop)),
+        Err(stop) => wrong(stop),
     }
 }
 
-/// Variables that are set to nothing count as unset, and help shows none that is not printable.
-fn heed_variables(command: Command) -> Command {
-    let heed = |arg: Arg| match arg.get_env().and_then(std::env::var_os) {
+/// A variable that is no text, of an option that takes one: the library would not say which.
+struct NoText {
+    option: Id,
+    variable: OsString,
+    value: OsString,
+}
+
+impl NoText {
+    /// Whether the command that is called has the option, which is not given otherwise.
+    fn is_wanted(&self, matches: &ArgMatches) -> bool {
+        let lacks = |matches: &ArgMatches| {
+            let id = self.option.as_str();
+            matches.try_contains_id(id).is_ok() && matches.value_source(id).is_none()
+        };
+        lacks(matches) || matches.subcommand().is_some_and(|(_, below)| self.is_wanted(below))
+    }
+
+    fn stop(&self) -> Stop {
+        let reason = format!("{} is not UTF-8: `{}`", self.variable.shown(), self.value.shown());
+        Stop::failed(Exit::Usage, reason, "mend it, or unset it")
+    }
+}
+
+/// The failure of a word that is no text where one is wanted: the library does not say which.
+fn no_text(arguments: &[OsString]) -> Stop {
+    let words = arguments.iter().filter(|word| word.to_str().is_none());
+    let shown: Vec<String> = words.map(|word| format!("`{}`", word.shown())).collect();
+    let reason = format!("a word that must be UTF-8 is not: {}", shown.join(", "));
+    Stop::failed(Exit::Usage, reason, "only a path may have any bytes")
+}
+
+/// Where a wrong value of an option is one of the environment, the failure says so.
+fn name_the_variable(error: &mut clap::Error, arguments: &[OsString]) {
+    let Some(ContextValue::String(option)) = error.get(ContextKind::InvalidArg) else { return };
+    let Some(ContextValue::String(value)) = error.get(ContextKind::InvalidValue) else { return };
+    fn variable(command: &Command, option: &str, value: &str) -> Option<String> {
+        let long = option.strip_prefix("--").and_then(|option| option.split(' ').next());
+        let is_it = |arg: &&Arg| {
+            let of_environment = arg.get_env().and_then(std::env::var_os);
+            arg.get_long() == long && of_environment.is_some_and(|it| it == value)
+        };
+        let own = command.get_arguments().find(is_it).and_then(Arg::get_env).map(OsStr::shown);
+        own.or_else(|| command.get_subcommands().find_map(|it| variable(it, option, value)))
+    }
+    let is_said = arguments.iter().any(|word| word.as_bytes().ends_with(value.as_bytes()));
+    if let Some(variable) = variable(&Cli::command(), option, value).filter(|_| !is_said) {
+        let named = format!("{variable} ({option})");
+        error.insert(ContextKind::InvalidArg, ContextValue::String(named));
+    }
+}
+
+/// Variables that are set to nothing count as unset, and so do those that are no text, which are told of where
+/// they are wanted; help shows none that is not printable.
+fn heed_variables(command: Command, unread: &mut Vec<NoText>) -> Command {
+    let mut heed = |arg: Arg| match arg.get_env().and_then(std::env::var_os) {
         Some(value) if value.is_empty() => arg.env(Resettable::Reset),
+        // A path has any bytes.
+        Some(value) if value.to_str().is_none() && arg.get_id() != "store" => {
+            let variable = arg.get_env().unwrap_or_default().to_owned();
+            unread.push(NoText { option: arg.get_id().clone(), variable, value });
+            arg.env(Resettable::Reset)
+        }
         Some(value) if printable(value.as_bytes()).as_bytes() != value.as_bytes() => {
             arg.hide_env_values(true)
         }
         _ => arg,
     };
-    command.mut_args(heed).mut_subcommands(heed_variables)
+    command.mut_args(&mut heed).mut_subcommands(|below| heed_variables(below, unread))
 }
 
 /// Makes printable what the library quotes from the command line, or from the environment; gives whether

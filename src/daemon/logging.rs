@@ -16,6 +16,7 @@ use tracing_subscriber::EnvFilter;
 use super::failure::{Cause, Failure};
 use super::paths::StorePaths;
 use crate::limits::LOG_BYTES_MAX;
+use crate::names::Shown as _;
 use crate::store::{Identity, open_own};
 
 /// The environment variable that chooses what is logged.
@@ -30,12 +31,14 @@ const FILTER: &str = "info";
 /// # Errors
 /// If `WORKFS_LOG` cannot be read.
 pub fn start_log(beside: &StorePaths) -> Result<(), Failure> {
-    let text = std::env::var(FILTER_VARIABLE).unwrap_or_default();
-    let text = if text.is_empty() { FILTER } else { &text };
-    let filter = EnvFilter::try_new(text).map_err(|error| {
-        let reason = format!("{FILTER_VARIABLE} cannot be read: {error}");
+    let wrong = |why: String| {
+        let reason = format!("{FILTER_VARIABLE} cannot be read: {why}");
         Failure::new(Cause::Usage, reason, "for example `info` or `warn,workfs::daemon=debug`")
-    })?;
+    };
+    let text = std::env::var_os(FILTER_VARIABLE).unwrap_or_default();
+    let text = text.to_str().ok_or_else(|| wrong(format!("`{}` is not UTF-8", text.shown())))?;
+    let text = if text.is_empty() { FILTER } else { text };
+    let filter = EnvFilter::try_new(text).map_err(|error| wrong(error.to_string()))?;
     let colour = std::io::stderr().is_terminal() && !is_set("NO_COLOR");
     let log = tracing_subscriber::fmt()
         .with_env_filter(filter)

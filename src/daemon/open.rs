@@ -215,8 +215,8 @@ pub(super) fn remove_log(paths: &StorePaths) {
 
 fn doors() -> Result<Doors, Failure> {
     let mut doors = Doors::default();
-    if let Ok(setting) = std::env::var(FAULT_VARIABLE) {
-        doors.fault = engine::kill_at(&setting).ok_or_else(|| {
+    if let Some(setting) = std::env::var_os(FAULT_VARIABLE).filter(|it| !it.is_empty()) {
+        doors.fault = setting.to_str().and_then(engine::kill_at).ok_or_else(|| {
             let reason = format!("{FAULT_VARIABLE} is not of the form `point:nth`");
             Failure::new(Cause::Usage, reason, "it is for crash tests; unset it")
         })?;

@@ -12,6 +12,7 @@ mod commands;
 mod corpus;
 mod damage;
 mod doctor;
+mod environment;
 mod exits;
 mod govern;
 mod import;
