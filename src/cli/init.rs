@@ -59,7 +59,7 @@ pub fn run(args: &InitArgs, global: &Global, output: &Output) -> Result<Exit, St
         Some(config) => require_fit_before(&paths, config, args.bare, output)?,
         None => None,
     };
-    let store = local::open(&paths, Durability::Power, config);
+    let store = local::open(&paths, Durability::Power, config, output);
     let store = store.map_err(|stop| stop.of(paths.store()))?;
     let (is_new, config) = (store.is_new, store.engine.config());
     let keep = (args.layout.is_some() || is_new).then(|| Arc::clone(&config));
@@ -222,7 +222,7 @@ fn require_fit_before(
     if !paths.exists() {
         return Ok(None);
     }
-    let store = match local::open(paths, Durability::Power, None) {
+    let store = match local::open(paths, Durability::Power, None, output) {
         Ok(store) => store,
         Err(Stop::Failed(failed)) if failed.exit == Exit::Held => return Err(Stop::Failed(failed)),
         // What cannot be opened by its own configuration may be by this one.

@@ -5,7 +5,7 @@
 
 use std::sync::Arc;
 
-use super::output::Stop;
+use super::output::{Output, Stop};
 use crate::config::Config;
 use crate::daemon::{self, Cause, Failure, HeldWait, LOOK_AGAIN, OpenStore, StorePaths};
 use crate::engine::Nobody;
@@ -17,8 +17,10 @@ pub fn open(
     paths: &StorePaths,
     sync: Durability,
     config: Option<Arc<Config>>,
+    output: &Output,
 ) -> Result<OpenStore, Stop> {
     let mut wait = HeldWait::of(paths);
+    let closes = paths.closes_to_others();
     loop {
         match daemon::open(paths, sync, config.clone(), Arc::new(Nobody)) {
             Err(failure) if failure.cause == Cause::Held && wait.goes_on() => {
@@ -26,6 +28,7 @@ pub fn open(
             }
             opened => {
                 let store = opened?;
+                closes.iter().for_each(|note| output.note(note));
                 store.engine.catch_up();
                 return Ok(store);
             }
@@ -35,8 +38,10 @@ pub fn open(
 
 /// Opens the store without waiting; one that is made, or whose making was broken off, gets its
 /// workspaces' directories, if it is not `bare`.
-pub fn try_open(paths: &StorePaths, bare: bool) -> Result<OpenStore, Failure> {
+pub fn try_open(paths: &StorePaths, bare: bool, output: &Output) -> Result<OpenStore, Failure> {
+    let closes = paths.closes_to_others();
     let store = daemon::open(paths, Durability::Power, None, Arc::new(Nobody))?;
+    closes.iter().for_each(|note| output.note(note));
     let setup = daemon::Setup { bare, ..daemon::Setup::default() };
     if let Err(failure) = store.set_up(&setup) {
         discard(store, paths);

@@ -91,6 +91,7 @@ pub fn run(args: &MountArgs, global: &Global, output: &Output) -> Result<Exit, S
         daemon::expect_mountable(&ask)?;
         output.note(&makes(&options.paths));
     }
+    closes(&options.paths, output)?;
     let mounted = match args.foreground {
         true => in_front(&options, &ask, output),
         false => behind(&options, &ask, output),
@@ -107,6 +108,16 @@ fn is_dead_mount_of_a_store(dir: &Path) -> bool {
 /// What is said where a store is made.
 pub(super) fn makes(paths: &StorePaths) -> String {
     format!("makes the store {}", printable(paths.store().as_os_str().as_encoded_bytes()))
+}
+
+/// Says that a store is closed to others where it is opened.
+pub(super) fn closes(paths: &StorePaths, output: &Output) -> Result<(), Stop> {
+    if let Some(note) = paths.closes_to_others()
+        && Client::connect(paths)?.is_none()
+    {
+        output.note(&note);
+    }
+    Ok(())
 }
 
 /// Asks the daemon, starting it where there is none.

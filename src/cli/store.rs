@@ -14,6 +14,7 @@ use crate::daemon::{
     MountLine, StorePaths, answered, await_answer, canonical, from_root, mounted_around,
 };
 use crate::names::Shown;
+use crate::service;
 
 /// The store that is meant: the one that was named, else that of the mount that one of `hints` or
 /// the working directory lies in, else the user's own.
@@ -83,7 +84,12 @@ pub fn outside(given: &Path) -> Result<PathBuf, Stop> {
         Ok::<_, std::io::Error>(path)
     })?;
     let path = found.map_err(|error| {
-        Stop::failed(Exit::Usage, format!("{}: {error}", given.shown()), "name a path")
+        let exit = match error.kind() {
+            std::io::ErrorKind::InvalidInput => Exit::Usage,
+            kind => service::Exit::from(kind).into(),
+        };
+        let reason = format!("{}: where one is cannot be told: {error}", given.shown());
+        Stop::failed(exit, reason, "name it by its whole path, from the root on")
     })?;
     if path.to_str().is_none() {
         let reason = format!("{} is not UTF-8", path.shown());

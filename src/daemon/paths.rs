@@ -14,7 +14,7 @@ use super::mounts::mount_table;
 use super::socket;
 use crate::limits::{MOUNT_ANSWER_WAIT, NAME_BYTES_MAX, STORE_PATH_BYTES_MAX};
 use crate::names::Shown;
-use crate::store::sqlite::write_protection;
+use crate::store::sqlite::{refuse_other, write_protection};
 use crate::store::{OWN_STORE, beside};
 
 /// The way out where others can put something into the directory for sockets and logs, or have made it.
@@ -41,7 +41,10 @@ impl StorePaths {
             let reason = format!("{} cannot be a store: {why}", given.shown());
             Failure::new(Cause::Usage, reason, "name a file, such as team.db")
         };
-        let path = from_root(given).map_err(io)?;
+        let path = from_root(given).map_err(|error| {
+            let remedy = "name it by its whole path, from the root on".to_owned();
+            Failure { remedy, ..io(error) }
+        })?;
         // Before anything there is looked at: a stopped daemon would not answer.
         refuse_own_mount(&path)?;
         let path = if path.exists() { path.canonicalize().map_err(io)? } else { canonical(&path) };
@@ -151,6 +154,24 @@ impl StorePaths {
     pub fn exists(&self) -> bool {
         let is_empty = |found: std::fs::Metadata| found.is_file() && found.len() == 0;
         std::fs::metadata(&self.store).is_ok_and(|found| !is_empty(found))
+    }
+
+    /// What is to be told of a store that others may read, before it is opened to be written: then they may no more.
+    #[must_use]
+    pub fn closes_to_others(&self) -> Option<String> {
+        let found = std::fs::metadata(&self.store).ok()?;
+        let (mode, uid) = (found.mode() & 0o7777, rustix::process::geteuid());
+        let closes = mode & 0o077 != 0 && (uid.is_root() || uid.as_raw() == found.uid());
+        let is_written = self.exists()
+            && refuse_other(&self.store).is_ok()
+            && write_protection(&self.store).is_none();
+        (closes && is_written).then(|| {
+            format!(
+                "makes {} its owner's alone (0600; it had the mode {mode:04o}): who reads the file passes by all \
+                 modes in it. Others come to it by a mount (`-o allow_other`)",
+                self.store.shown()
+            )
+        })
     }
 
     fn beside(&self, suffix: &str) -> PathBuf {

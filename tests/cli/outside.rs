@@ -153,3 +153,85 @@ fn what_somebody_puts_in_place_of_what_is_exported_stays_what_it_was() {
         assert_eq!((found.uid(), found.mode() & 0o6000), (64_001, 0));
     }
 }
+
+// P8.2
+#[test]
+fn in_a_directory_that_was_removed_what_one_names_is_not_there() {
+    let fixture = Setup::default().prepare();
+    fixture.workfs(&["init"]).success();
+    let dir = fixture.outside("gone");
+    fs::create_dir(&dir).unwrap();
+    let shell = |arguments: &str| {
+        let snippet = format!("cd \"$OUT/gone\" && rmdir \"$OUT/gone\" && \"$W\" {arguments}");
+        let ran = fixture.bash().with("W", program()).with("STORE", fixture.store()).run(&snippet);
+        fs::create_dir(&dir).unwrap();
+        ran.failure()
+    };
+    let words = ["import . work", "export out", "backup x.db", "restore x.db --force", "mount ."];
+    let words = words.map(|words| format!("--store \"$STORE\" {words}"));
+    for arguments in words.iter().map(String::as_str).chain(["--store x.db list"]) {
+        let ran = shell(arguments);
+        assert!(ran.code == 4 && ran.stderr.contains("by its whole path"), "{ran}");
+    }
+}
+
+// P10.2
+#[test]
+fn a_store_that_others_may_read_is_its_owner_s_alone_once_it_is_opened_and_that_is_said() {
+    let fixture = Setup::default().prepare();
+    fixture.workfs(&["init"]).success();
+    let set = |mode| {
+        fs::set_permissions(fixture.store(), fs::Permissions::from_mode(mode)).unwrap();
+    };
+    let mode = || fs::metadata(fixture.store()).unwrap().permissions().mode() & 0o777;
+    let root = text(fixture.root());
+    let commands: [&[&str]; 4] =
+        [&["list"], &["list", "--quiet"], &["exec", "true"], &["mount", root]];
+    for (arguments, told) in commands.into_iter().zip([0o640, 0o644, 0o660, 0o604]) {
+        set(told);
+        let ran = fixture.workfs(arguments).success();
+        assert_eq!(mode(), 0o600, "{ran}");
+        let says = ran.stderr.contains("its owner's alone (0600");
+        assert_eq!(says, !arguments.contains(&"--quiet"), "{ran}");
+        assert!(!says || ran.stderr.contains(&format!("it had the mode {told:04o}")), "{ran}");
+        let again = fixture.workfs(&["list"]).success();
+        assert!(again.stderr.is_empty(), "{again}");
+        if arguments[0] == "exec" {
+            fixture.await_no_daemon();
+        }
+    }
+    let log = fs::read_to_string(fixture.store().with_extension("db.log")).unwrap();
+    assert!(log.contains("was open to others") && log.contains("0604"), "{log}");
+    // A daemon that has it does nothing about it.
+    set(0o640);
+    let ran = fixture.workfs(&["list"]).success();
+    assert!(ran.stderr.is_empty() && mode() == 0o640, "{ran}");
+}
+
+// P8.2
+#[test]
+fn who_is_not_the_owner_of_a_store_that_its_group_may_write_is_told_the_way_out() {
+    const OWNER: u32 = 64_031;
+    if !rustix::process::geteuid().is_root() || !needs(&["setpriv"]) {
+        left_out("acting as other users needs root");
+        return;
+    }
+    let fixture = Setup::default().prepare();
+    fixture.workfs(&["init"]).success();
+    let dir = fixture.store().parent().unwrap();
+    fs::set_permissions(fixture.base(), fs::Permissions::from_mode(0o711)).unwrap();
+    for (path, mode) in [
+        (dir, 0o777),
+        (fixture.store(), 0o666),
+        (&fixture.store().with_extension("db.lock"), 0o666),
+    ] {
+        std::os::unix::fs::chown(path, Some(OWNER), None).unwrap();
+        fs::set_permissions(path, fs::Permissions::from_mode(mode)).unwrap();
+    }
+    let mut command = Command::new("setpriv");
+    command.args(["--reuid=64032", "--regid=64032", "--clear-groups"]).arg(program());
+    command.arg("--store").arg(fixture.store()).arg("list").current_dir("/");
+    let ran = run(command.env("XDG_RUNTIME_DIR", "/nonexistent")).failure();
+    let says = ["has the mode 0666", &format!("user {OWNER}"), "-o allow_other"];
+    assert!(ran.code == 6 && says.iter().all(|says| ran.stderr.contains(says)), "{ran}");
+}

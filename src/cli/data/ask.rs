@@ -145,7 +145,7 @@ fn asked(
             let Some(patience) = asker.as_ref().or(own.as_ref()) else { continue };
             // An import brings its directories; anybody else would find none to work in.
             let bare = matches!(request, Request::Import(..));
-            match local::try_open(paths, bare) {
+            match local::try_open(paths, bare, here.output()) {
                 Ok(store) => return in_process(store, paths, (part, request), patience, each),
                 // A daemon that just starts or ends, or another command.
                 Err(failure) if failure.cause == Cause::Held => Some(failure),

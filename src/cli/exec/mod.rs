@@ -21,7 +21,7 @@ use super::Global;
 use super::asked::{Asked, Flags, role};
 use super::exit::Exit;
 use super::here::MOUNT_VARIABLE;
-use super::mount::{answers, at_daemon, makes, told};
+use super::mount::{answers, at_daemon, closes, makes, told};
 use super::output::{Output, Stop};
 use crate::daemon::{
     self, Answer, Ask, Client, Covers, Failure, LOOK_AGAIN, MountAsk, MountInfo, Options,
@@ -86,6 +86,7 @@ pub fn run(args: &ExecArgs, global: &Global, output: &Output) -> Result<Exit, St
     if is_new {
         output.note(&makes(&options.paths));
     }
+    closes(&options.paths, output)?;
     let mounted = at_daemon(&options, |client| {
         child::hold_signals();
         let dir = OwnDir::make()?;

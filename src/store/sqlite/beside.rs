@@ -94,6 +94,42 @@ fn way_in(file: &Path, store: &Path) -> String {
     }
 }
 
+/// Makes the file of the store at `path` its owner's alone: whoever reads it passes by all that the tree says of who may
+/// read what. SQLite gives its log the same mode.
+///
+/// # Errors
+/// If it is another user's, and open to more than that one.
+pub(super) fn close_to_others(path: &Path, main: &File) -> Result<()> {
+    let failed =
+        |error: io::Error| StoreError::of_writing(&format!("restricting {}", path.shown()), &error);
+    let found = main.metadata().map_err(failed)?;
+    let mode = found.mode() & 0o7777;
+    if mode == 0o600 {
+        return Ok(());
+    }
+    match main.set_permissions(super::owners_alone()) {
+        Ok(()) => {
+            let told = format!("{mode:04o}");
+            if mode & 0o077 != 0 {
+                tracing::warn!(
+                    mode = told,
+                    "the store was open to others, and is its owner's alone now"
+                );
+            }
+            Ok(())
+        }
+        Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {
+            let (path, owner) = (path.shown(), found.uid());
+            let why = format!(
+                "{path} has the mode {mode:04o}, and only user {owner}, whose it is, can make it that user's alone"
+            );
+            let remedy = format!("{OWN_STORE}; or have it mounted with `-o allow_other`");
+            Err(StoreError::Beside { why, remedy })
+        }
+        Err(error) => Err(failed(error)),
+    }
+}
+
 /// Has SQLite wait for nothing that it opens, whatever is put there after a look; once for the process.
 pub(super) fn never_wait() {
     static DONE: Once = Once::new();

@@ -228,7 +228,7 @@ impl Sqlite {
         schema::migrate(&sql, &shown).map_err(|error| named(error, path))?;
         // Not before it is known to be a store: another program's file stays as it is.
         // Not by its name, which may be another's by then.
-        main.set_permissions(owners_alone()).map_err(|e| io("restricting", e))?;
+        beside::close_to_others(path, &main)?;
         let logged = sql.pragma_update(None, "journal_mode", "wal");
         logged.map_err(|error| cause(&sql, error))?;
         sql.pragma_update(None, "wal_autocheckpoint", 0).map_err(fail)?;
