@@ -5,6 +5,10 @@ use std::path::{Path, PathBuf};
 
 use thiserror::Error;
 
+/// The way out where one may not mount on a directory.
+pub const MOUNT_ON_OWN: &str = "mount on a directory you own and can write (`chmod u+w` where a crash left it \
+                                read-only), or as root; a container needs CAP_SYS_ADMIN";
+
 /// Why a mount did not come about.
 #[derive(Debug, Error)]
 pub enum MountError {
@@ -71,13 +75,10 @@ impl MountError {
                 "`workfs doctor` says whether fusermount3 has root's rights here; have a daemon mount that \
                  was started outside of this sandbox, or mount as root; a container needs CAP_SYS_ADMIN"
             }
-            MountError::NotPermitted { .. } => {
-                "mount on a directory you own and can write (`chmod u+w` where a crash left it \
-                 read-only), or as root; a container needs CAP_SYS_ADMIN"
-            }
+            MountError::NotPermitted { .. } => MOUNT_ON_OWN,
             MountError::OthersRefused => {
-                "put `user_allow_other` into /etc/fuse.conf, which users must be able to read, or mount \
-                 without them, or as root"
+                "put `user_allow_other` into /etc/fuse.conf, which users must be able to read, or leave \
+                 them out, or mount as root"
             }
             MountError::Other { source, .. } if source.to_string().contains("username") => {
                 "fusermount3 mounts only for users that have a line in /etc/passwd: give this one such a line \

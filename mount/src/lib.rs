@@ -18,7 +18,7 @@ mod tree;
 mod whereabouts;
 
 pub use errno::Errno;
-pub use error::MountError;
+pub use error::{MOUNT_ON_OWN, MountError};
 pub use ids::{Handle, Ino, MountId, ROOT};
 pub use locks::Locks;
 pub use mounting::as_user::as_user;

@@ -46,7 +46,7 @@ pub use socket::client::{Answers, Client};
 pub use socket::held::{HeldWait, is_held};
 pub use socket::wire::{Answer, Ask, DaemonInfo, MountAsk, MountInfo, UnmountAsk, part_of};
 pub use spawn::{LOOK_AGAIN, Readiness, Spawned, detach_from_caller, ready_line, start};
-pub use workfs_mount::{MountLine, Unmounting, is_dead as is_dead_mount, within};
+pub use workfs_mount::{MOUNT_ON_OWN, MountLine, Unmounting, is_dead as is_dead_mount, within};
 
 pub(crate) use paths::{await_answer, canonical, from_root};
 

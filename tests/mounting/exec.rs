@@ -304,6 +304,17 @@ fn where_nothing_can_be_mounted_no_daemon_and_no_store_are_left() {
     if !may_have_a_name_space() || !needs(&["unshare"]) {
         return;
     }
+    if needs(&["setpriv"]) {
+        let given = exec(&fixture, &["--", "true"]);
+        let mut command = Command::new("setpriv");
+        command.args(["--inh-caps", "-sys_admin", "--bounding-set", "-sys_admin"]);
+        command.arg(given.get_program()).args(given.get_args()).current_dir(fixture.base());
+        command.envs(given.get_envs().filter_map(|(name, value)| Some((name, value?))));
+        let ran = run(&mut command);
+        // Its directory is its own; nobody named it.
+        assert!(!ran.stderr.contains("mount on a directory"), "{ran}");
+        nothing(ran, 6, "a container needs CAP_SYS_ADMIN; else set TMPDIR");
+    }
     let mut hidden = without_fuse(&fixture, &exec(&fixture, &["--json", "--", "true"]));
     let mut ran = None;
     // It waits for nobody: a daemon to which nothing was said would end after ten.

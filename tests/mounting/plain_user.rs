@@ -419,3 +419,29 @@ fn root_hears_that_a_user_s_daemon_mounts_for_that_user() {
     assert!(ran.stderr.contains(&format!("second is user {NOBODY}'s")), "{ran}");
     assert!(ran.stderr.contains("mount as that user, or with `-o allow_root`"), "{ran}");
 }
+
+// P6.1 P8.1
+#[test]
+fn a_directory_in_the_mount_of_another_user_is_told_as_such() {
+    if !can_become_another() {
+        return;
+    }
+    let fixture = of_nobody();
+    let ran = where_others_mount(
+        &fixture,
+        "u() { setpriv --reuid 65534 --regid 65534 --clear-groups \"$@\"; }
+         of_root() { \"$W\" --store ${OUT}root.db \"$@\"; }
+         u \"$W\" --store \"$S\" mount $M; u mkdir $M/d
+         of_root mount $M/d && exit 9 || test $? = 6
+         of_root init --quiet > /dev/null
+         of_root mount $M/d && exit 8 || test $? = 6
+         of_root unmount $M/d && exit 7 || test $? = 6
+         u \"$W\" --store \"$S\" unmount $M",
+        "yes",
+    );
+    let root = fixture.root().display();
+    let told = format!("{root}/d lies in {root}, a mount of {}", fixture.store().display());
+    assert_eq!(ran.stderr.matches(&told).count(), 3, "{ran}");
+    assert_eq!(ran.stderr.matches(&format!("shown to user {NOBODY} alone")).count(), 3, "{ran}");
+    assert!(!ran.stderr.contains("directory you own"), "{ran}");
+}

@@ -97,7 +97,8 @@ pub fn run(args: &ExecArgs, global: &Global, output: &Output) -> Result<Exit, St
                 // A directory goes only when nothing is mounted on it.
                 space::unmount(&dir.0);
             }
-        })?;
+        });
+        let mounted = mounted.map_err(of_own_directory)?;
         Ok(mounted.map(|(client, info)| Mounted { client, info, dir }))
     });
     let mounted = mounted.inspect_err(|_| {
@@ -155,6 +156,20 @@ fn mount(
     let info = told(answer, output)?;
     answers(dir)?;
     Ok(Some((client, info)))
+}
+
+/// The same where the way out is another directory: the one that `exec` makes is the caller's own.
+fn of_own_directory(stop: Stop) -> Stop {
+    match stop {
+        Stop::Failed(mut failed) if failed.remedy == daemon::MOUNT_ON_OWN => {
+            failed.remedy =
+                "a container needs CAP_SYS_ADMIN; else set TMPDIR to a directory of another file \
+                             system, or call it as root"
+                    .to_owned();
+            Stop::Failed(failed)
+        }
+        other => other,
+    }
 }
 
 /// A directory that was made to be mounted on.

@@ -128,7 +128,10 @@ pub fn expect_free(
     if_files: IfFiles,
 ) -> Result<Option<String>, Failure> {
     match state {
-        DirState::Unreadable(_) => Ok(None),
+        DirState::Unreadable(_) => {
+            let way_out = "mount on a directory outside of it, or as that user";
+            hidden_by_another(dir, way_out).map_or(Ok(None), Err)
+        }
         DirState::Plain { entries, .. } => occupied(dir, &entries, if_files),
         DirState::Mounted { fs_type, source } if fs_type.starts_with("fuse") => {
             let source = crate::names::printable(source.as_encoded_bytes());
@@ -169,6 +172,24 @@ pub fn expect_free(
             Err(Failure::new(Cause::Mount, reason, remedy))
         }
     }
+}
+
+/// The failure of a directory that cannot be looked at since it lies in another user's mount, which is shown to that
+/// user alone: root is nobody else there.
+fn hidden_by_another(dir: &Path, way_out: &str) -> Option<Failure> {
+    let own = rustix::process::geteuid().as_raw();
+    let mount = mount_table::around(dir).filter(|mount| mount.is_fuse() && mount.dir != *dir)?;
+    let user = mount.user.filter(|user| *user != own)?;
+    // The kernel says so of the mount itself, and asks nobody.
+    let looked = std::fs::symlink_metadata(&mount.dir).err()?;
+    if looked.kind() != std::io::ErrorKind::PermissionDenied {
+        return None;
+    }
+    let (shown, place, source) = (dir.shown(), mount.dir.shown(), mount.source.shown());
+    let reason = format!(
+        "{shown} lies in {place}, a mount of {source} that is shown to user {user} alone, and not to root"
+    );
+    Some(Failure::new(Cause::Denied, reason, way_out))
 }
 
 /// What to say about files in a mount point, if there are any: a note where they may stay, else a failure.
@@ -244,7 +265,13 @@ pub fn clean_up(dir: &Path, covers: &Covers, how: Unmounting) -> Result<Option<S
         // It lives, only that its daemon cannot be asked: who serves it gives the directory back.
         return Ok(None);
     }
-    let was_covered = covers.give_back_at(dir).map_err(io)?;
+    let was_covered = covers.give_back_at(dir).map_err(|error| {
+        let failure = io(error).if_denied("name a directory that you may come to");
+        match failure.cause {
+            Cause::Denied => hidden_by_another(dir, "unmount it as that user").unwrap_or(failure),
+            _ => failure,
+        }
+    })?;
     Ok(match (dead, was_covered) {
         (true, _) => Some(format!("{} was a dead mount; it was detached", dir.shown())),
         (false, true) => Some(format!("{} is writable again", dir.shown())),
