@@ -379,7 +379,9 @@ fn what_is_no_store_keeps_its_mode_and_gets_nothing_beside_it() {
         fs::set_permissions(&other, fs::Permissions::from_mode(0o666)).unwrap();
         for arguments in [&["status"][..], &["init"], &["mount", root], &["mount", "-f", root]] {
             let ran = fixture.command_on(&other, arguments).output().unwrap();
-            assert_eq!((ran.status.code(), mode(&other)), (Some(10), 0o666), "{ran:?}");
+            // What no store can ever be is a mistake of who names it.
+            let code = if name == "pipe" { 2 } else { 10 };
+            assert_eq!((ran.status.code(), mode(&other)), (Some(code), 0o666), "{ran:?}");
         }
     }
     let mut left: Vec<_> =
