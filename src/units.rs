@@ -12,7 +12,8 @@ const TIMES: &[(&str, u64)] = &[("d", 86_400), ("h", 3_600), ("m", 60), ("s", 1)
 const SIZES: &[(&str, u64)] =
     &[("TiB", 1 << 40), ("GiB", 1 << 30), ("MiB", 1 << 20), ("KiB", 1 << 10), ("B", 1)];
 
-fn parse(text: &str, units: &[(&str, u64)], what: &str) -> Result<u64, String> {
+/// Reads a number and its unit; `bare` is what it counts without one, where it may lack one.
+fn parse(text: &str, units: &[(&str, u64)], bare: Option<u64>, what: &str) -> Result<u64, String> {
     let wrong = || {
         let shown = crate::names::printable_start(text.as_bytes());
         format!("`{shown}` is no {what} are")
@@ -21,7 +22,11 @@ fn parse(text: &str, units: &[(&str, u64)], what: &str) -> Result<u64, String> {
     let (number, unit) = text.split_at(digits);
     let number: u64 = number.parse().map_err(|_| wrong())?;
     let unit = unit.trim_start();
-    let factor = units.iter().find(|(name, _)| *name == unit).ok_or_else(wrong)?.1;
+    let factor = match unit {
+        "" => bare,
+        unit => units.iter().find(|(name, _)| *name == unit).map(|(_, factor)| *factor),
+    };
+    let factor = factor.ok_or_else(wrong)?;
     number.checked_mul(factor).filter(|all| i64::try_from(*all).is_ok()).ok_or_else(wrong)
 }
 
@@ -40,7 +45,7 @@ pub fn counted(count: impl TryInto<u64>, thing: &str) -> String {
 /// # Errors
 /// Another form, or more than can be counted.
 pub fn duration(text: &str) -> Result<Duration, String> {
-    parse(text, TIMES, "time: `90s`, `5m`, `4h`, `30d`").map(Duration::from_secs)
+    parse(text, TIMES, None, "time: `90s`, `5m`, `4h`, `30d`").map(Duration::from_secs)
 }
 
 /// The same on the command line, where a bare number is seconds, as `timeout(1)` has it.
@@ -65,12 +70,12 @@ pub fn age(text: &str) -> Result<Duration, String> {
     }
 }
 
-/// `64MiB`, `1GiB`, `512KiB`, `100B`.
+/// `64MiB`, `1GiB`, `512KiB`, `100B`; a bare number is bytes.
 ///
 /// # Errors
 /// Another form, or more than can be counted.
 pub fn size(text: &str) -> Result<u64, String> {
-    parse(text, SIZES, "size: `512KiB`, `64MiB`, `1GiB`")
+    parse(text, SIZES, Some(1), "size: `512KiB`, `64MiB`, `1GiB`, `1000000` (bytes)")
 }
 
 fn shown(number: u64, units: &[(&str, u64)]) -> String {
@@ -112,7 +117,8 @@ mod tests {
         for bad in ["", "d", "30", "-1d", "1.5h", "30 days", "99999999999999999d"] {
             assert!(duration(bad).is_err(), "{bad}");
         }
-        for bad in ["64MB", "64", "MiB", "99999999TiB"] {
+        assert_eq!((size("64").unwrap(), shown_size(64)), (64, "64B".to_owned()));
+        for bad in ["", "-1", "1e6", "64MB", "MiB", "99999999TiB", "9223372036854775808"] {
             assert!(size(bad).is_err(), "{bad}");
         }
     }

@@ -265,3 +265,24 @@ fn a_directory_that_holds_too_much_by_now_is_renamed_to_no_lower_quota_alone() {
     assert_eq!(quota(&fixture, "lower").0, 100);
     fixture.fsck_clean();
 }
+
+// P11.11
+#[test]
+fn a_size_without_a_unit_is_bytes() {
+    let layout = "workspaces: []
+quotas: [{ path: scratchpad, bytes: 1000000 }]
+files: [{ path: 'scratchpad/**', bytes: 2097152, file_bytes: 1000 }]
+";
+    let fixture = Setup::default().layout(layout).prepare();
+    let file = fixture.outside("layout.yaml");
+    std::fs::write(&file, layout).unwrap();
+    fixture.workfs(&["init", "--layout", file.to_str().unwrap()]).success();
+    fixture.mount_all();
+    let kept = std::fs::read_to_string(fixture.path(".workfs/config.yaml")).unwrap();
+    for line in ["bytes: 1000000B", "bytes: 2MiB", "file_bytes: 1000B"] {
+        assert!(kept.contains(line), "{kept}");
+    }
+    fixture.sh("head -c 900000 /dev/zero | tr '\\0' x > scratchpad/f").success();
+    let full = fixture.sh("head -c 100001 /dev/zero | tr '\\0' x > scratchpad/g");
+    assert!(full.stderr.contains("quota"), "{full}");
+}
