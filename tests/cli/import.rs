@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 use std::fs;
+use std::os::unix::fs::MetadataExt as _;
 use std::process::Command;
 
 use crate::harness::{DEADLINE, Fixture, Setup, left_out, needs, program, run, until_polled};
@@ -38,6 +39,32 @@ fn who_may_not_import_is_refused_whatever_comes() {
         assert!(ran.code == 6 && ran.stderr.contains("bob (agent) may not import"), "{ran}");
     }
     assert!(!fixture.path("scratchpad/f").exists() && !fixture.path("work/f").exists());
+}
+
+// P8.3
+#[test]
+fn where_an_import_goes_is_made_as_mkdir_makes_it() {
+    let fixture = Fixture::new();
+    let from = source(&fixture, "from", &[("f", "hello\n")]);
+    let import = |umask: &str, to: &str| {
+        let script = format!("umask {umask} && \"$W\" --store \"$STORE\" import \"$FROM\" {to}");
+        let shell = fixture.bash().with("W", program()).with("STORE", fixture.store());
+        shell.with("FROM", &from).run(&script).success();
+        let mode = |path: &str| fs::metadata(fixture.path(path)).unwrap().mode() & 0o7777;
+        let above = to.split_once('/').map_or(to, |(above, _)| above);
+        (mode(above), mode(to), mode(&format!("{to}/f")))
+    };
+    let of_source = fs::metadata(format!("{from}/f")).unwrap().mode() & 0o7777;
+    assert_eq!(import("077", "own/a"), (0o700, 0o700, of_source));
+    assert_eq!(import("022", "all/a"), (0o755, 0o755, of_source));
+    // What is there stays as it is.
+    assert_eq!(import("002", "own/b"), (0o700, 0o775, of_source));
+    fixture.unmount_all();
+    let shell = fixture.bash().with("W", program()).with("STORE", fixture.store());
+    let alone = "cd /; umask 027 && \"$W\" --store \"$STORE\" import \"$FROM\" alone";
+    shell.with("FROM", &from).run(alone).success();
+    fixture.mount_all();
+    assert_eq!(fs::metadata(fixture.path("alone")).unwrap().mode() & 0o7777, 0o750);
 }
 
 // P8.2

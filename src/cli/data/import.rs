@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use clap::Args;
+use rustix::fs::Mode;
 
 use super::super::output::Stop;
 use super::super::store;
@@ -22,11 +23,19 @@ impl ImportArgs {
     /// The request.
     pub fn request(&self) -> Result<Request, Stop> {
         let (from, to) = (store::outside(&self.from)?, self.to.clone());
-        Ok(Request::Import(service::ImportArgs { from, to, agent: None }))
+        let umask = Some(umask()).filter(|umask| *umask != service::USUAL_UMASK);
+        Ok(Request::Import(service::ImportArgs { from, to, umask, agent: None }))
     }
 
     /// A path that may tell the store.
     pub fn hint(&self) -> &Path {
         Path::new(&self.to)
     }
+}
+
+/// What directories lack that the caller makes. It is told only to who sets another; nothing is made meanwhile.
+fn umask() -> u32 {
+    let mask = rustix::process::umask(Mode::RWXG | Mode::RWXO);
+    rustix::process::umask(mask);
+    mask.bits()
 }

@@ -33,7 +33,7 @@ use self::flow::Flow;
 use self::walk::{FoundDir, Inode, Meta, Source, Xattrs};
 use super::reply::pace::Pace;
 use super::upkeep::misnamed::Misnamed;
-use super::{Caller, Exit, Failure, ImportArgs, Service, Sink};
+use super::{Caller, Exit, Failure, ImportArgs, Service, Sink, USUAL_UMASK};
 
 /// Imports.
 ///
@@ -62,7 +62,7 @@ pub(super) fn import(
     }
     report.files = files;
     let import = Import { service, caller, to, source };
-    let target = import.target()?;
+    let target = import.target(args.umask.unwrap_or(USUAL_UMASK))?;
     // What was taken before is there, and stays: whoever hears of the failure hears of that, too.
     report.failure = import.take(target, &found, &mut report, &mut pace).err();
     report.interrupted = pace.is_over();
@@ -106,8 +106,8 @@ impl Import<'_> {
         self.date_directories(found, &made)
     }
 
-    /// The directory in the tree, made where it is missing.
-    fn target(&self) -> Result<Ino, Failure> {
+    /// The directory in the tree, made where it is missing, as `mkdir -p` makes it.
+    fn target(&self, umask: u32) -> Result<Ino, Failure> {
         let mut at = ROOT;
         for name in self.to.names() {
             let found = self.service.read(|read| Ok(read.lookup(at, name)?))?;
@@ -120,7 +120,7 @@ impl Import<'_> {
                 }
                 None => {
                     let meta = Meta {
-                        mode: 0o755,
+                        mode: 0o777 & !umask,
                         uid: self.caller.uid,
                         gid: self.caller.gid,
                         mtime: self.service.engine.now(),

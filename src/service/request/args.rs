@@ -209,10 +209,16 @@ pub struct ImportArgs {
     pub from: PathBuf,
     /// Where it goes, from the root of the tree; made where it is missing.
     pub to: String,
+    /// What the mode of such a directory lacks, as umask(2) has it; the usual 022 if absent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub umask: Option<u32>,
     /// For whom; the caller if absent.
     #[serde(default)]
     pub agent: Option<AgentName>,
 }
+
+/// What a new directory's mode lacks where nobody says otherwise.
+pub const USUAL_UMASK: u32 = 0o022;
 
 /// See [`super::Request::Export`].
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]

@@ -162,7 +162,8 @@ fn what_cannot_be_read_is_named_and_the_rest_is_taken() {
     assert_eq!((report.records, report.unreadable.count), (1, 2), "{}", report.human());
     assert_eq!(report.exit(), Exit::Problems);
     let ask = |from: &Path, to: &str| {
-        let args = ImportArgs { from: from.to_owned(), to: to.to_owned(), agent: None };
+        let args =
+            ImportArgs { from: from.to_owned(), to: to.to_owned(), umask: None, agent: None };
         bench.ask(Request::Import(args)).unwrap_err()
     };
     assert_eq!(ask(&bench.path("nowhere"), "work").exit, Exit::Absent);
@@ -178,7 +179,7 @@ fn a_client_that_is_gone_ends_an_import() {
     for n in 0..300 {
         write(&root, &format!("inbox/t{n}.yaml"), "status: new\n");
     }
-    let args = ImportArgs { from: root.clone(), to: "work".into(), agent: None };
+    let args = ImportArgs { from: root.clone(), to: "work".into(), umask: None, agent: None };
     let mut told = 0;
     dispatch(&bench.service, &bench.caller(), Request::Import(args), &mut |reply| {
         if matches!(&reply, Reply::Progress { what, .. } if what == "files") {

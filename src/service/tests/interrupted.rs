@@ -31,7 +31,7 @@ fn an_import_and_an_export_end_in_the_middle_of_a_large_file_and_leave_no_part_o
     fs::create_dir(&from).unwrap();
     fs::write(from.join("a"), "small").unwrap();
     fs::write(from.join("b"), vec![b'x'; 9 << 20]).unwrap();
-    let args = ImportArgs { from: from.clone(), to: "to".to_owned(), agent: None };
+    let args = ImportArgs { from: from.clone(), to: "to".to_owned(), umask: None, agent: None };
     let names = |path: &str| {
         let dir = bench.node(path).unwrap().ino;
         let mut names = Vec::new();

@@ -149,7 +149,12 @@ impl Bench {
     }
 
     fn importing(from: &Path, to: &str) -> Request {
-        Request::Import(ImportArgs { from: from.to_owned(), to: to.to_owned(), agent: None })
+        Request::Import(ImportArgs {
+            from: from.to_owned(),
+            to: to.to_owned(),
+            umask: None,
+            agent: None,
+        })
     }
 
     fn import(&self, from: &Path, to: &str) -> ImportReport {
