@@ -28,22 +28,19 @@ pub(super) fn check(
     for ino in names.into_iter().filter(|ino| nodes.is_gone(*ino)) {
         check.problem(format!("node {}", ino.0), "is gone, and its name is noted");
     }
-    let mut histories = Vec::new();
+    let (mut there, mut failed) = (0, None);
     let listed = read.histories(&TreePath::root(), None, &mut |history| {
-        histories.push(history);
-        true
+        failed = one(read, &history, there, ledger, check).err();
+        there += 1;
+        failed.is_none() && !check.report.interrupted
     });
-    check.got(|| "histories of files".to_owned(), listed)?;
-    let total = histories.len() as u64;
-    if ledger.is_unbroken && ledger.files > total {
-        let what = format!("{total} are there, and events tell of {}", ledger.files);
-        check.problem("histories of files", what);
+    if let Some(failure) = failed {
+        return Err(failure);
     }
-    for (nth, history) in histories.into_iter().enumerate() {
-        one(read, &history, (nth as u64, total), ledger, check)?;
-        if check.report.interrupted {
-            break;
-        }
+    check.got(|| "histories of files".to_owned(), listed)?;
+    if ledger.is_unbroken && ledger.files > there && !check.report.interrupted {
+        let what = format!("{there} are there, and events tell of {}", ledger.files);
+        check.problem("histories of files", what);
     }
     Ok(())
 }
@@ -102,7 +99,7 @@ fn misnoted(
 fn one(
     read: &dyn Read,
     history: &History,
-    (nth, total): (u64, u64),
+    nth: u64,
     ledger: &Ledger,
     check: &mut Check<'_>,
 ) -> Result<(), Failure> {
@@ -125,7 +122,7 @@ fn one(
     }
     for version in versions {
         // Each is read, and may be large.
-        if !check.tick(nth, total, "histories") {
+        if !check.tick(nth, ledger.files.max(nth + 1), "histories") {
             break;
         }
         check.report.file_versions += 1;

@@ -14,12 +14,13 @@ use crate::store::{EventRow, Read};
 use super::super::Failure;
 use super::Check;
 use super::agents::Told;
+use super::lasts::Lasts;
 
 /// What the events say, as far as records and files are compared with it.
 pub(super) struct Ledger {
-    /// The last event of each record, found by workspace and id. Their hash stands for them: a million
-    /// records need 32 MB, and a collision (1 in 10^7 then) shows as a wrong link.
-    last: HashMap<u64, G>,
+    /// The last event of each record, found by workspace and id. Their hash stands for them; a collision
+    /// (of a million: 1 in 10^7) shows as a wrong link.
+    lasts: Lasts,
     keys: RandomState,
     /// How many of them are plain files'.
     pub files: u64,
@@ -41,12 +42,12 @@ impl Ledger {
 
     /// The last event of a plain file.
     pub fn of_file(&self, path: &str) -> Option<G> {
-        self.last.get(&self.key(None, path)).copied()
+        self.lasts.get(self.key(None, path))
     }
 
     /// The last event of a record.
     pub fn of(&self, workspace: &str, id: &str) -> Option<G> {
-        self.last.get(&self.key(Some(workspace), id)).copied()
+        self.lasts.get(self.key(Some(workspace), id))
     }
 
     /// The kind with which a workspace was registered, and by which event.
@@ -68,10 +69,10 @@ struct Walk {
 }
 
 pub(super) fn check(read: &dyn Read, check: &mut Check<'_>) -> Result<Ledger, Failure> {
-    let (last, keys, kinds) = (HashMap::new(), RandomState::new(), HashMap::new());
+    let (keys, kinds) = (RandomState::new(), HashMap::new());
     let mut walk = Walk {
         ledger: Ledger {
-            last,
+            lasts: Lasts::default(),
             keys,
             files: 0,
             kinds,
@@ -166,7 +167,7 @@ impl Walk {
                 None
             }
         };
-        let known = key.and_then(|key| self.ledger.last.insert(key, row.g)).unwrap_or(G(0));
+        let known = key.and_then(|key| self.ledger.lasts.note(key, row.g)).unwrap_or(G(0));
         self.ledger.files += u64::from(is_file && known == G(0));
         if row.before_g != known {
             let before = row.before_g;
@@ -178,7 +179,7 @@ impl Walk {
         let from = event.pointer("/payload/from_path").and_then(Value::as_str);
         if let (Some(left), Some(from)) = (left, from) {
             let key = self.ledger.key(None, from);
-            let known = self.ledger.last.insert(key, row.g).unwrap_or(G(0));
+            let known = self.ledger.lasts.note(key, row.g).unwrap_or(G(0));
             self.ledger.files += u64::from(known == G(0));
             if left != known {
                 let what = format!(

@@ -7,6 +7,7 @@
 mod agents;
 mod content;
 mod files;
+mod lasts;
 mod ledger;
 mod noted;
 mod one;

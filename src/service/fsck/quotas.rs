@@ -11,15 +11,16 @@ use super::{Check, shown};
 
 pub(super) fn check(read: &dyn Read, nodes: &Nodes, check: &mut Check<'_>) -> Result<(), Failure> {
     let mut sums: HashMap<Ino, Charged> = HashMap::new();
-    for seen in nodes.all() {
+    // Where none is charged to any no two can differ.
+    for seen in nodes.all().iter().filter(|_| nodes.have_quotas()) {
         let top = seen.node_type == NodeType::Directory && seen.parent == ROOT;
         let below = seen.nlink > 0 && !top;
-        let above = nodes.get(seen.parent).map(|above| above.quota());
-        if below && above.is_some_and(|above| seen.quota() != above) {
+        let above = nodes.get(seen.parent).map(|above| nodes.quota(above.ino));
+        if below && above.is_some_and(|above| nodes.quota(seen.ino) != above) {
             check.problem(shown(read, seen.ino), "is not charged to the quota of its parent");
         }
     }
-    if nodes.all().iter().any(|seen| seen.quota().is_some()) {
+    if nodes.have_quotas() {
         let listed = nodes.read_all(read, &mut |node| {
             let Some(quota) = node.quota else { return };
             let (sum, one) = (sums.entry(quota).or_default(), Charged::of(node));

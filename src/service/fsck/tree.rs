@@ -1,7 +1,6 @@
 //! The tree: every node has the names that it says it has, and every name leads to a node.
 
 use std::collections::HashSet;
-use std::num::NonZeroU64;
 
 use crate::names::FileName;
 use crate::numbers::{Ino, ROOT};
@@ -15,6 +14,8 @@ use super::{Check, shown};
 pub(super) struct Nodes {
     /// By number.
     seen: Vec<Seen>,
+    /// The directories to whose quotas they are charged, of those that are, by number.
+    quotas: Vec<(Ino, Ino)>,
     /// Those whose rows cannot be read.
     illegible: HashSet<Ino>,
     /// All rows were seen; else nobody knows which nodes there are.
@@ -23,23 +24,19 @@ pub(super) struct Nodes {
     are_names_whole: bool,
 }
 
-/// What its row says of a node, and what was found out about it.
+/// What its row says of a node, and what was found out about it. Of a million it has 32 MB.
 pub(super) struct Seen {
     pub ino: Ino,
     pub parent: Ino,
-    quota: Option<NonZeroU64>,
     pub nlink: u32,
-    mode: u32,
     pub node_type: NodeType,
     pub class: Class,
     /// It is the file of a record.
     is_taken: bool,
     /// Names that lead to it.
     pub names: u32,
-    /// Those of them that are noted as further ones.
-    pub further: u32,
-    /// Directories in it.
-    pub directories: u32,
+    /// Of a directory: directories in it. Of all else: those of its names that are noted as further ones.
+    counted: u32,
 }
 
 impl Seen {
@@ -47,21 +44,13 @@ impl Seen {
         Seen {
             ino: node.ino,
             parent: node.parent,
-            quota: node.quota.and_then(|dir| NonZeroU64::new(dir.0)),
             nlink: node.nlink,
-            mode: node.mode,
             node_type: node.node_type,
             class: node.class,
             is_taken: false,
             names: 0,
-            further: 0,
-            directories: 0,
+            counted: 0,
         }
-    }
-
-    /// The directory to whose quota it is charged.
-    pub fn quota(&self) -> Option<Ino> {
-        self.quota.map(|dir| Ino(dir.get()))
     }
 }
 
@@ -82,6 +71,17 @@ impl Nodes {
     /// Whether a node is surely not there.
     pub fn is_gone(&self, ino: Ino) -> bool {
         self.is_whole && self.place(ino).is_none() && !self.illegible.contains(&ino)
+    }
+
+    /// The directory to whose quota a node is charged.
+    pub fn quota(&self, ino: Ino) -> Option<Ino> {
+        let place = self.quotas.binary_search_by_key(&ino, |(ino, _)| *ino);
+        place.ok().map(|place| self.quotas[place].1)
+    }
+
+    /// Whether any is charged to one.
+    pub fn have_quotas(&self) -> bool {
+        !self.quotas.is_empty()
     }
 
     /// All that could be read, in the order of their numbers.
@@ -117,13 +117,21 @@ impl Nodes {
 pub(super) fn check(read: &dyn Read, check: &mut Check<'_>) -> Result<Nodes, Failure> {
     let mut nodes = Nodes {
         seen: Vec::new(),
+        quotas: Vec::new(),
         illegible: HashSet::new(),
         is_whole: false,
         are_names_whole: false,
     };
     let listed = read.all_nodes(&mut |(ino, node)| {
         match node {
-            Ok(node) => nodes.seen.push(Seen::new(&node)),
+            Ok(node) => {
+                nodes.seen.push(Seen::new(&node));
+                nodes.quotas.extend(node.quota.map(|dir| (ino, dir)));
+                if node.mode & !0o7777 != 0 {
+                    let what = format!("has the mode {:o}, which is none", node.mode);
+                    check.problem(format!("node {}", ino.0), what);
+                }
+            }
             Err(why) => {
                 nodes.illegible.insert(ino);
                 check.illegible(format!("node {}", ino.0), &why);
@@ -136,6 +144,7 @@ pub(super) fn check(read: &dyn Read, check: &mut Check<'_>) -> Result<Nodes, Fai
     nodes.seen.sort_by_key(|seen| seen.ino);
     nodes.seen.dedup_by_key(|seen| seen.ino);
     nodes.seen.shrink_to_fit();
+    nodes.quotas.sort_unstable();
     check.report.nodes = nodes.seen.len() as u64;
     entries(read, &mut nodes, check)?;
     match nodes.get(ROOT) {
@@ -208,18 +217,18 @@ fn entries(read: &dyn Read, nodes: &mut Nodes, check: &mut Check<'_>) -> Result<
         let is_first = seen.parent == parent;
         if seen.node_type == NodeType::Directory {
             if let Some(above) = nodes.get_mut(parent) {
-                above.directories += 1;
+                above.counted += 1;
             }
             directories.extend(name.ok().map(|name| (parent, name, ino)));
             return true;
         }
         let Ok(name) = name else { return true };
-        let text = shown(&name);
-        if further.remove(&(ino, parent, name)) {
-            seen.further += 1;
+        let of = (ino, parent, name);
+        if further.remove(&of) {
+            seen.counted += 1;
         } else if !is_first && are_further_known {
             let what = format!("leads to node {}, whose first name lies elsewhere", ino.0);
-            check.problem(text, what);
+            check.problem(shown(&of.2), what);
         }
         true
     });
@@ -256,7 +265,7 @@ fn knows_its_place(
 
 /// The number of links is that of the names; a node without one is marked so.
 fn links(read: &dyn Read, seen: &Seen, orphan: bool, check: &mut Check<'_>) {
-    let Seen { names, further, directories, .. } = seen;
+    let Seen { names, counted, .. } = seen;
     let root = seen.ino == ROOT;
     if *names == 0 && !root {
         if !orphan {
@@ -265,22 +274,18 @@ fn links(read: &dyn Read, seen: &Seen, orphan: bool, check: &mut Check<'_>) {
         return;
     }
     let wanted = match seen.node_type {
-        NodeType::Directory => 2 + directories,
+        NodeType::Directory => 2 + counted,
         _ => *names,
     };
     if seen.nlink != wanted {
         let what = format!("says {} links and has {wanted}", seen.nlink);
         check.problem(shown(read, seen.ino), what);
     }
-    if seen.mode & !0o7777 != 0 {
-        check
-            .problem(shown(read, seen.ino), format!("has the mode {:o}, which is none", seen.mode));
-    }
     if seen.node_type == NodeType::Directory && *names > u32::from(!root) {
         check.problem(shown(read, seen.ino), format!("is a directory with {names} names"));
     }
-    if seen.node_type != NodeType::Directory && names.saturating_sub(*further) != 1 {
-        let what = format!("has {names} names, of which {further} are noted as further ones");
+    if seen.node_type != NodeType::Directory && names.saturating_sub(*counted) != 1 {
+        let what = format!("has {names} names, of which {counted} are noted as further ones");
         check.problem(shown(read, seen.ino), what);
     }
     if seen.class != Class::Plain && (seen.node_type != NodeType::File || *names != 1) {
