@@ -99,6 +99,10 @@ fn each_version_is_a_file_and_comes_back() {
     fixture.sh("rm -r scratchpad/p").success();
     let gone = fixture.workfs(&["restore", "scratchpad/p", "--at", &at]).failure();
     assert!(gone.code == 4 && gone.stderr.contains("file by file"), "{gone}");
+    fixture
+        .sh(&format!("cp -r --no-preserve=mode .workfs/at/{at}/scratchpad/p scratchpad/"))
+        .success();
+    assert_eq!(fs::read_to_string(fixture.path("scratchpad/p/f.md")).unwrap(), "2\n");
     fixture.fsck_clean();
 }
 

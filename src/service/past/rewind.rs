@@ -356,8 +356,9 @@ pub(in crate::service) fn kept_version(
                 .to_owned()
         }
         _ => "none was ever saved: a directory or a link has no versions, nor has a file that was moved \
-              here with its directory. Make a directory anew, then restore what lay in it, file by \
-              file (`workfs log` of its path names them)"
+              here with its directory. What lay in a directory after event G is in `.workfs/at/G/` \
+              of a mount: copy that, or make the directory anew and restore file by file (`workfs log` of \
+              its path names them)"
             .to_owned(),
     };
     lost(remedy)
