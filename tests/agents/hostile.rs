@@ -51,6 +51,11 @@ fn no_part_of_the_tree_is_a_way_round_what_is_closed_above_it() {
     let ask = serde_json::json!({"within": {"root": "closed/part", "do": show}});
     let shown = || asked(&fixture.connected_as(BOB), &ask);
     assert!(shown().contains("user 64001 may not pass to `closed/part`"), "{}", shown());
+    // One above that is not there yet may be made, and closed, while he waits below it.
+    let next = serde_json::json!({"claim": {"wait_ms": 1000}});
+    let wait = serde_json::json!({"within": {"root": "later/part", "do": next}});
+    let told = asked(&fixture.connected_as(BOB), &wait);
+    assert!(told.contains("user 64001 may not pass to `later/part`"), "{told}");
     // Who runs the store may let him in.
     let part = fixture.outside("part");
     fs::create_dir(&part).unwrap();

@@ -144,7 +144,8 @@ fn reach(read: &dyn Read, caller: &Caller, path: &TreePath) -> Result<Reached, F
     reach_from(read, caller, (caller.part.root(), path))
 }
 
-/// The same of a path below `from`, at which its user is already.
+/// The same of a path below `from`, at which its user is already. A directory that is missing on the way lets nobody
+/// pass: who waits at a part would be in it by the time when somebody makes and closes what lies above.
 fn reach_from(
     read: &dyn Read,
     caller: &Caller,
