@@ -192,6 +192,46 @@ fn what_is_not_the_store_s_own_beside_it_is_named_with_the_way_out() {
     workfs(&["project", "new"]).success();
 }
 
+// P10.2
+#[test]
+fn a_log_that_somebody_else_has_put_beside_a_store_is_not_taken_for_its_own() {
+    let Some((fixture, _)) = among_others().filter(|_| needs(&["setpriv"])) else { return };
+    // One that fits: as a daemon leaves it that is killed.
+    fixture.mount_all();
+    fs::write(fixture.path("planted"), "x").unwrap();
+    let log = fixture.store().with_extension("db-wal");
+    let (log_then, store_then) = (fs::read(&log).unwrap(), fs::read(fixture.store()).unwrap());
+    fixture.unmount_all();
+    fixture.await_no_daemon();
+    fs::write(fixture.store(), store_then).unwrap();
+    fs::write(&log, log_then).unwrap();
+    chown(&log, Some(BOB), None).unwrap();
+    fs::set_permissions(&log, fs::Permissions::from_mode(0o644)).unwrap();
+
+    let said = format!("{} is user {BOB}'s, and the store is user 0's", log.display());
+    let way_out = format!("`chown 0 {}` as root; else move it away", log.display());
+    let root = fixture.root().to_str().unwrap();
+    for arguments in [&["list"][..], &["project", "new"], &["mount", root], &["fsck"]] {
+        let ran = fixture.workfs(arguments).failure();
+        assert!(ran.code == 6 && ran.stderr.contains(&said), "{ran}");
+        assert!(ran.stderr.contains(&way_out), "{ran}");
+    }
+    // Who only reads the store is not deceived either.
+    let lock = fixture.store().with_extension("db.lock");
+    for path in [fixture.store(), &lock] {
+        fs::set_permissions(path, fs::Permissions::from_mode(0o644)).unwrap();
+    }
+    let mut command = Command::new("setpriv");
+    command.args([&format!("--reuid={ANN}"), &format!("--regid={ANN}"), "--clear-groups"]);
+    command.arg(program()).arg("--store").arg(fixture.store()).arg("fsck").current_dir("/");
+    let ran = run(command.env("XDG_RUNTIME_DIR", "/nonexistent")).failure();
+    assert!(ran.code == 6 && ran.stderr.contains(&said), "{ran}");
+    // The store's own it is after all.
+    chown(&log, Some(0), None).unwrap();
+    fixture.mount_all();
+    assert_eq!(fs::read(fixture.path("planted")).unwrap(), b"x");
+}
+
 // P8.2
 #[test]
 fn what_is_no_file_is_no_store_and_stays_where_it_is() {

@@ -53,12 +53,26 @@ pub(super) fn expect_openable(path: &Path) -> Result<()> {
         let mut options = File::options();
         options.read(true).write(true).create(true).truncate(false);
         match open_itself(&mut options, &file) {
+            Ok(opened) => expect_own(&opened, &file, path)?,
             Err(error) if is_in_the_way(&error) => return Err(in_the_way(&file, path, &error, "")),
             // Of all else it says itself what it is.
-            _ => {}
+            Err(_) => {}
         }
     }
     Ok(())
+}
+
+/// Fails where a file beside the store at `path` was put there by a user who is neither the store's owner nor root. What
+/// a log has is the store's content; and in a directory where all may make files, anybody could have put one there.
+pub(super) fn expect_own(opened: &File, file: &Path, path: &Path) -> Result<()> {
+    let Ok(found) = opened.metadata() else { return Ok(()) };
+    let (uid, own) = (found.uid(), rustix::process::geteuid().as_raw());
+    let owner = std::fs::metadata(path).map_or(own, |store| store.uid());
+    if uid == 0 || uid == owner {
+        return Ok(());
+    }
+    let why = format!("{} is user {uid}'s, and the store is user {owner}'s", file.shown());
+    Err(StoreError::Beside { why, remedy: way_in(file, path) })
 }
 
 /// The way out where something else lies at the name of one of a store's files.
@@ -86,8 +100,8 @@ fn way_in(file: &Path, store: &Path) -> String {
         (Ok(file), _) if file.uid() == own && file.mode() & 0o600 != 0o600 => {
             format!("`chmod u+rw {word}`")
         }
-        (Ok(file), Ok(store)) if store.uid() == own && file.uid() != own => {
-            format!("if it is the store's: `chown {own} {word}` as root; else {AWAY}")
+        (Ok(file), Ok(store)) if [store.uid(), 0].contains(&own) && file.uid() != store.uid() => {
+            format!("if it is the store's: `chown {} {word}` as root; else {AWAY}", store.uid())
         }
         (Ok(_), Err(_)) => format!("{AWAY}: there is no store that it would be of"),
         _ => OWN_STORE.to_owned(),

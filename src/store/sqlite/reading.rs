@@ -17,7 +17,7 @@ use rusqlite::config::DbConfig;
 use rusqlite::{Connection, OpenFlags};
 use rustix::fs::{Access, AtFlags, CWD, accessat};
 
-use super::beside::{expect_files, in_the_way, is_in_the_way};
+use super::beside::{expect_files, expect_own, in_the_way, is_in_the_way};
 use super::extents::Extents;
 use super::lock::{self, Lock};
 use super::pool::Pool;
@@ -114,7 +114,10 @@ pub(super) fn connect(path: &Path) -> Result<Connection> {
     let log = log_path(path);
     expect_files(path)?;
     let has_log = match open_itself(File::options().read(true), &log) {
-        Ok(file) => file.metadata().map_err(|error| cannot(&log, error))?.len() > 0,
+        Ok(file) => {
+            expect_own(&file, &log, path)?;
+            file.metadata().map_err(|error| cannot(&log, error))?.len() > 0
+        }
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => false,
         Err(error) if is_in_the_way(&error) => return Err(in_the_way(&log, path, &error, "")),
         Err(error) => return Err(cannot(&log, error)),
