@@ -179,3 +179,21 @@ fn a_backup_takes_no_name_of_what_the_store_has_beside_it() {
         assert_eq!(ran.code, 2, "{end}: {ran}");
     }
 }
+
+// P4.6 P8.2
+#[test]
+fn what_lies_where_a_backup_is_put_first_is_named_and_stays() {
+    let fixture = Setup::default().prepare();
+    fixture.workfs(&["init"]).success();
+    let backup = fixture.outside("backup.db");
+    let backup = backup.to_str().unwrap();
+    fixture.workfs(&["backup", backup]).success();
+    let aside = fixture.store().with_extension("db.restoring");
+    fs::create_dir(&aside).unwrap();
+    let ran = fixture.workfs(&["restore", "--force", backup]).failure();
+    let told = format!("{} is there, where", aside.display());
+    assert!(ran.code == 5 && ran.stderr.contains(&told), "{ran}");
+    assert!(ran.stderr.contains("move it away") && aside.is_dir(), "{ran}");
+    fs::remove_dir(&aside).unwrap();
+    fixture.workfs(&["restore", "--force", backup]).success();
+}

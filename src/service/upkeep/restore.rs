@@ -216,6 +216,10 @@ fn copy(from: &Path, to: &Path, store: &Path, sink: Sink<'_>) -> Result<(), Fail
     use std::os::unix::fs::OpenOptionsExt as _;
     let reading = |error| failed(from, error);
     let writing = |error: std::io::Error| {
+        if error.kind() == std::io::ErrorKind::AlreadyExists {
+            let reason = format!("{} is there, where a backup is put to be checked", to.shown());
+            return Failure::new(Exit::Refused, reason, "move it away: nothing was changed");
+        }
         if !is_full(error.kind()) {
             return failed(store, error);
         }
