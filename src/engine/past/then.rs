@@ -231,9 +231,12 @@ impl<'r> AfterEvent<'r> {
             let known = self.dirs.borrow().get(dir).cloned();
             let above = match known {
                 Some(above) => above,
-                None => path_of_dir(self.read, *dir)?,
+                None => {
+                    let above = path_of_dir(self.read, *dir)?;
+                    self.dirs.borrow_mut().insert(*dir, above.clone());
+                    above
+                }
             };
-            self.dirs.borrow_mut().entry(*dir).or_insert_with(|| above.clone());
             return Ok(Some(above.join(name.clone())));
         }
         let mut at = record.last_g;
