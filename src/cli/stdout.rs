@@ -11,6 +11,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 static CLOSED: AtomicBool = AtomicBool::new(false);
 
 /// What is called before `main`.
+// SAFETY: what this section has is pointers to such functions, each of which is called once; and it needs nothing that
+// the library makes ready before `main`.
 #[used]
 #[unsafe(link_section = ".init_array")]
 static LOOK: extern "C" fn() = look;
