@@ -271,3 +271,35 @@ fn nothing_is_written_to_what_a_link_in_place_of_the_log_leads_to() {
     fs::rename(fixture.outside("log"), &log).unwrap();
     fixture.fsck_clean();
 }
+
+// P10.2
+#[test]
+fn big_files_are_not_written_to_what_somebody_else_has_put_beside_a_store() {
+    let Some((fixture, _)) = among_others() else { return };
+    let beside = fixture.store().with_extension("db-extents");
+    let plant = || {
+        fs::write(&beside, "").unwrap();
+        chown(&beside, Some(BOB), None).unwrap();
+        fs::set_permissions(&beside, fs::Permissions::from_mode(0o666)).unwrap();
+    };
+    let big = vec![b'b'; 6 << 20];
+    // Before the daemon begins, and when it is there already.
+    for is_first in [true, false] {
+        if is_first {
+            plant();
+        }
+        fixture.mount_all();
+        if !is_first {
+            assert!(!beside.exists());
+            plant();
+        }
+        fs::write(fixture.path("big"), &big).unwrap();
+        assert!(fs::read(fixture.path("big")).unwrap() == big, "it is kept elsewhere");
+        let has = fs::metadata(&beside).unwrap().len();
+        assert_eq!(has, 0, "before the daemon begins: {is_first}");
+        fixture.unmount_all();
+        fixture.await_no_daemon();
+        fs::remove_file(&beside).unwrap();
+        fixture.fsck_clean();
+    }
+}

@@ -40,7 +40,7 @@ use parking_lot::Mutex;
 use rusqlite::Connection;
 use rustix::fs::{FallocateFlags, fallocate};
 
-use super::beside::EXTENTS;
+use super::beside::{EXTENTS, expect_own};
 use super::lock::give_to_owner;
 use super::{cause, fail};
 use crate::limits::CHUNK_BYTES;
@@ -231,7 +231,7 @@ impl Extents {
         let file = match self.file.get() {
             Some(file) => file,
             None => {
-                let made = self.make().map_err(|error| failed(&self.path, "making", &error))?;
+                let made = self.make()?;
                 self.file.get_or_init(|| made)
             }
         };
@@ -250,19 +250,24 @@ impl Extents {
         Ok(())
     }
 
-    fn make(&self) -> io::Result<File> {
+    fn make(&self) -> Result<File> {
+        let failed = |error| failed(&self.path, "making", &error);
         let mut options = File::options();
-        let file =
-            open_own(options.read(true).write(true).create(true).truncate(true), &self.path)?;
+        let options = options.read(true).write(true).create(true).truncate(true);
+        let file = open_own(options, &self.path).map_err(failed)?;
+        // Somebody may have put it there since the store was opened, and wait for what will come.
+        expect_own(&file, &self.path, &self.store)?;
         if let Err(error) = give_to_owner(&file, &self.store) {
             tracing::warn!(%error, "the store's owner cannot open its content of big files");
         }
         let other = self.tried.as_ref().unwrap_or(&self.key);
-        file.write_all_at(head(&self.key, other).as_bytes(), 0)?;
-        file.sync_all()?;
         let dir = self.path.parent().filter(|dir| !dir.as_os_str().is_empty());
-        File::open(dir.unwrap_or(Path::new("."))).and_then(|dir| dir.sync_all())?;
-        Ok(file)
+        let made = file
+            .write_all_at(head(&self.key, other).as_bytes(), 0)
+            .and_then(|()| file.sync_all())
+            .and_then(|()| File::open(dir.unwrap_or(Path::new("."))))
+            .and_then(|dir| dir.sync_all());
+        made.map(|()| file).map_err(failed)
     }
 
     /// Reads a chunk.
@@ -430,6 +435,11 @@ fn find(store: &Path, path: &Path, sql: &Connection, write: bool) -> Result<Foun
     let found = file.metadata().map_err(|error| failed(path, "opening", &error))?;
     if !found.is_file() {
         return Err(StoreError::Impossible(format!("{shown} is no file: move it away")));
+    }
+    // One that has content is known by its key; in any other somebody could wait for what will come.
+    if !is_needed && expect_own(&file, path, store).is_err() {
+        let what = format!("{shown} is neither root's nor the store's owner's: move it away");
+        return Err(StoreError::Impossible(what));
     }
     let length = found.len();
     // Its making was broken off.

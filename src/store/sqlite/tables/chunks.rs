@@ -144,8 +144,11 @@ impl Conn {
             return self.insert_inside(ino, index, beside);
         }
         match self.extents.write(self.space.end, beside) {
-            // What was removed from the tables may have left space in them.
-            Err(StoreError::Full(_)) => return self.insert_inside(ino, index, beside),
+            // What was removed from the tables may have left space in them; and what somebody else has put beside them
+            // is not written to.
+            Err(StoreError::Full(_) | StoreError::Beside { .. }) => {
+                return self.insert_inside(ino, index, beside);
+            }
             written => written?,
         }
         for (_, index) in beside.chunks_exact(CHUNK_BYTES).zip(index..) {
