@@ -80,7 +80,7 @@ pub use past::event::{PastEvent, event_of, event_of_record, last_of, until};
 pub use past::names::{
     Past, PastNames, past_at, past_record, path_of_past, record_version_name, usual_extension,
 };
-pub use past::then::{AfterEvent, Then};
+pub use past::then::{AfterEvent, Had, Then};
 pub use past::versions::{VersionThen, version_then, versions_of};
 pub use past::whence::{Elsewhere, Told, Whence, whence};
 pub use places::at_path::{as_far_as_there, node_at};

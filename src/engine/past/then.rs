@@ -4,7 +4,7 @@
 //! kept (any more), it is left out, and so is a directory in which nothing is left. Deliberately not here: drafts, links
 //! and what no rule counts, of which the ledger does not tell enough.
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::collections::{BTreeMap, HashMap};
 
 use super::event::{PastEvent, event_of_record};
@@ -14,7 +14,7 @@ use crate::config::Config;
 use crate::engine::path_of_dir;
 use crate::ledger::path_of_ledger;
 use crate::names::{FileName, TreePath};
-use crate::numbers::{G, Ino};
+use crate::numbers::{G, Ino, RecordKey};
 use crate::store::{Read, Record, Standing, StoreError, WorkspaceRow, earlier};
 
 /// What lay at a path.
@@ -26,6 +26,23 @@ pub enum Then {
     Version(G),
 }
 
+/// What a directory had.
+#[derive(Default)]
+pub struct Had {
+    /// Directories and plain files.
+    pub named: BTreeMap<FileName, Then>,
+    /// Records, of which there may be a million; [`AfterEvent::file_of`] tells of each.
+    pub records: Vec<RecordKey>,
+}
+
+/// Where a record lay.
+enum Lay {
+    /// Where it lies.
+    Here(Ino, FileName),
+    /// Where an event says.
+    Told(TreePath),
+}
+
 /// The tree after an event.
 pub struct AfterEvent<'r> {
     read: &'r dyn Read,
@@ -33,12 +50,14 @@ pub struct AfterEvent<'r> {
     g: G,
     /// Where directories lie now, in which records lie that did not change since.
     dirs: RefCell<HashMap<Ino, TreePath>>,
+    /// The number of the last record that had been made, once it is known.
+    last_made: Cell<Option<u64>>,
 }
 
 impl<'r> AfterEvent<'r> {
     /// The tree after event `g`, as `read` tells of it; the configuration of today says which names are records'.
     pub fn new(read: &'r dyn Read, config: &'r Config, g: G) -> Self {
-        AfterEvent { read, config, g, dirs: RefCell::default() }
+        AfterEvent { read, config, g, dirs: RefCell::default(), last_made: Cell::default() }
     }
 
     /// What lay at `path`. The root is always there.
@@ -63,25 +82,25 @@ impl<'r> AfterEvent<'r> {
         Ok(None)
     }
 
-    /// The names that the directory at `path` had, in their order.
+    /// What the directory at `dir` had.
     ///
     /// # Errors
     /// A failure of the store.
-    pub fn names(&self, dir: &TreePath) -> Result<BTreeMap<FileName, Then>, StoreError> {
-        let mut names = BTreeMap::new();
+    pub fn below(&self, dir: &TreePath) -> Result<Had, StoreError> {
+        let Had { mut named, mut records } = Had::default();
         for workspace in self.read.workspaces()? {
             if let Some(rest) = workspace.path.below(dir)
                 && let Some(name) = rest.names().first()
             {
                 if self.has_record_below(&workspace, &workspace.path)? {
-                    names.insert(name.clone(), Then::Directory);
+                    named.insert(name.clone(), Then::Directory);
                 }
             } else if has_in_common(&workspace.path, dir) {
-                self.records(&workspace, &mut |path, version| {
+                self.records(&workspace, &mut |path, record| {
                     let rest = path.below(dir);
                     match rest.as_ref().map(TreePath::names) {
-                        Some([name]) => drop(names.insert(name.clone(), Then::Version(version))),
-                        Some([name, ..]) => drop(names.insert(name.clone(), Then::Directory)),
+                        Some([_]) => records.push(record),
+                        Some([name, ..]) => drop(named.insert(name.clone(), Then::Directory)),
                         Some([]) | None => {}
                     }
                     true
@@ -89,13 +108,27 @@ impl<'r> AfterEvent<'r> {
             }
         }
         for name in self.plain_names(dir)? {
-            if !names.contains_key(&name)
+            if !named.contains_key(&name)
                 && let Some(then) = self.plain_at(&dir.join(name.clone()))?
             {
-                names.insert(name, then);
+                named.insert(name, then);
             }
         }
-        Ok(names)
+        Ok(Had { named, records })
+    }
+
+    /// The name of the file of a record, and its version.
+    ///
+    /// # Errors
+    /// A failure of the store.
+    pub fn file_of(&self, record: RecordKey) -> Result<Option<(FileName, G)>, StoreError> {
+        let Some(record) = self.read.record(record)? else { return Ok(None) };
+        let name = match self.lay(&record)? {
+            Some(Lay::Here(_, name)) => Some(name),
+            Some(Lay::Told(path)) => path.names().last().cloned(),
+            None => None,
+        };
+        Ok(name.zip(self.version(&record)?))
     }
 
     fn includes(&self) -> impl Fn(&PastEvent) -> bool + use<> {
@@ -174,10 +207,9 @@ impl<'r> AfterEvent<'r> {
             let binding = binding.filter(|_| path.below(&workspace.path).is_some());
             if let Some(id) = binding.and_then(|binding| binding.kind.record_id(name))
                 && let Some(record) = self.read.record_named(workspace.key, &id)?
-                && let Some((lay, version)) = self.record(&record)?
-                && lay == *path
+                && self.path_of(&record)?.is_some_and(|lay| lay == *path)
             {
-                return Ok(Some(version));
+                return self.version(&record);
             }
         }
         Ok(None)
@@ -196,55 +228,95 @@ impl<'r> AfterEvent<'r> {
         Ok(has)
     }
 
-    /// Where each record of a workspace lay, and its version.
+    /// Where each record of a workspace lay.
     fn records(
         &self,
         workspace: &WorkspaceRow,
-        visit: &mut dyn FnMut(TreePath, G) -> bool,
+        visit: &mut dyn FnMut(TreePath, RecordKey) -> bool,
     ) -> Result<(), StoreError> {
-        let mut failed = None;
-        self.read.records(workspace.key, &mut |record| match self.record(&record) {
-            Ok(Some((path, version))) => visit(path, version),
-            Ok(None) => true,
-            Err(why) => {
-                failed = Some(why);
-                false
+        // Each is numbered when it is made: who looks far back looks at few.
+        for key in (1..=self.last_made()?).map(RecordKey) {
+            if let Some(record) = self.read.record(key)?
+                && record.workspace == workspace.key
+                && let Some(path) = self.path_of(&record)?
+                && !visit(path, key)
+            {
+                break;
             }
-        })?;
-        failed.map_or(Ok(()), Err)
+        }
+        Ok(())
     }
 
-    /// Where a record lay, and its version.
-    fn record(&self, record: &Record) -> Result<Option<(TreePath, G)>, StoreError> {
-        let Some(path) = self.path_of(record)? else { return Ok(None) };
+    /// The number of the last record that had been made.
+    fn last_made(&self) -> Result<u64, StoreError> {
+        if let Some(last) = self.last_made.get() {
+            return Ok(last);
+        }
+        let numbers = self.read.numbers()?;
+        let of_records = numbers.iter().find(|one| one.of == "records");
+        // Those up to the first were made, the other is the first that was not.
+        let (mut made, mut other) = (0, of_records.map_or(0, |one| one.highest) + 1);
+        while other - made > 1 {
+            let middle = made + (other - made) / 2;
+            let record = self.read.record(RecordKey(middle))?;
+            if record.map_or(Ok(G(0)), |record| self.made_by(&record))? <= self.g {
+                made = middle;
+            } else {
+                other = middle;
+            }
+        }
+        self.last_made.set(Some(made));
+        Ok(made)
+    }
+
+    /// The event that made a record.
+    fn made_by(&self, record: &Record) -> Result<G, StoreError> {
+        let mut first = record.last_g;
+        while let Some(row) = self.read.event(first)?.filter(|row| row.before_g > G(0)) {
+            first = earlier(first, row.before_g)?;
+        }
+        Ok(first)
+    }
+
+    fn version(&self, record: &Record) -> Result<Option<G>, StoreError> {
         let mut version = record.version_g;
         while version > self.g {
             let Some(row) = self.read.version(version)? else { return Ok(None) };
             version = earlier(version, row.before_g)?;
         }
-        Ok((version > G(0)).then_some((path, version)))
+        Ok(Some(version).filter(|version| *version > G(0)))
     }
 
     fn path_of(&self, record: &Record) -> Result<Option<TreePath>, StoreError> {
+        let (dir, name) = match self.lay(record)? {
+            Some(Lay::Here(dir, name)) => (dir, name),
+            Some(Lay::Told(path)) => return Ok(Some(path)),
+            None => return Ok(None),
+        };
+        let known = self.dirs.borrow().get(&dir).cloned();
+        let above = match known {
+            Some(above) => above,
+            None => {
+                let above = path_of_dir(self.read, dir)?;
+                self.dirs.borrow_mut().insert(dir, above.clone());
+                above
+            }
+        };
+        Ok(Some(above.join(name)))
+    }
+
+    fn lay(&self, record: &Record) -> Result<Option<Lay>, StoreError> {
         if record.last_g <= self.g {
             let Standing::Live { dir, name, .. } = &record.standing else { return Ok(None) };
-            let known = self.dirs.borrow().get(dir).cloned();
-            let above = match known {
-                Some(above) => above,
-                None => {
-                    let above = path_of_dir(self.read, *dir)?;
-                    self.dirs.borrow_mut().insert(*dir, above.clone());
-                    above
-                }
-            };
-            return Ok(Some(above.join(name.clone())));
+            return Ok(Some(Lay::Here(*dir, name.clone())));
         }
         let mut at = record.last_g;
         while let Some(event) = event_of_record(self.read, at)? {
             if event.row.g <= self.g {
                 // One whose name went to a backup is parked: it has no file.
                 let lies = !event.is_end && event.event.pointer("/payload/to").is_none();
-                return Ok(path_of_ledger(&event.says("/payload/path")).filter(|_| lies));
+                let path = path_of_ledger(&event.says("/payload/path"));
+                return Ok(path.filter(|_| lies).map(Lay::Told));
             }
             at = event.before;
         }

@@ -97,6 +97,7 @@ impl Turn<'_> {
             lapsed: None,
             lapses: Lapses(0),
         };
+        // Between its number and its first event no other is made: by the one the other is found (`past/then`).
         let key = self.txn.insert_record(&record)?;
         let record = Record { key, ..record };
         let content = Some(&text.bytes[..]);

@@ -4,13 +4,13 @@
 //! pasts. Its files are the versions that `.workfs/history/` has.
 
 use crate::config::Config;
-use crate::engine::{AfterEvent, Then};
+use crate::engine::{AfterEvent, Had, Then};
 use crate::names::{FileName, TreePath};
 use crate::numbers::G;
 use crate::store::{Read, Result};
 
 use super::history::PastDir;
-use super::{Child, Computed, Listing};
+use super::{Child, Computed, Listing, Records};
 
 /// The event and the path that the names below `.workfs/at/` mean, if that event happened.
 fn moment(read: &dyn Read, names: &TreePath) -> Result<Option<(G, TreePath)>> {
@@ -51,7 +51,7 @@ pub(super) fn list(
     (dir, names): (PastDir, &TreePath),
 ) -> Result<Listing> {
     let Some((g, path)) = moment(read, names)? else { return Ok(Listing::default()) };
-    let names = AfterEvent::new(read, config, g).names(&path)?;
-    let named = names.into_iter().filter_map(|(name, then)| Some((name, child(dir, then)?)));
-    Ok(Listing { named: named.collect(), records: Vec::new() })
+    let Had { named, records } = AfterEvent::new(read, config, g).below(&path)?;
+    let named = named.into_iter().filter_map(|(name, then)| Some((name, child(dir, then)?)));
+    Ok(Listing { named: named.collect(), records, of: Records::After(g) })
 }

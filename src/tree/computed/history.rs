@@ -20,7 +20,7 @@ use crate::numbers::{G, RecordKey, UnixNanos};
 use crate::store::{Read, Result, earlier};
 use crate::tree::Hub;
 
-use super::{Child, Computed, Listing};
+use super::{Child, Computed, Listing, Records};
 
 /// `.workfs/history/`, `.workfs/at/`, or a directory below one of them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -223,7 +223,11 @@ pub(super) fn list(
     let versions = versions(read, config, path, &below)?;
     let paths = below.paths().filter_map(|name| Some((name.clone(), child(dir, Past::Path)?)));
     let versions = versions.into_iter().map(|(name, g)| (name, Child::Node(Computed::Past(g))));
-    Ok(Listing { named: paths.chain(versions).collect(), records: below.records(read)? })
+    Ok(Listing {
+        named: paths.chain(versions).collect(),
+        records: below.records(read)?,
+        of: Records::Pasts,
+    })
 }
 
 /// The files of the versions that `path` has, beside the directories `below`: of the plain file there,

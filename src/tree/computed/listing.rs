@@ -6,11 +6,12 @@
 use parking_lot::Mutex;
 use workfs_mount::{Caller, DirEntry};
 
-use crate::engine::path_of_past;
+use crate::config::Config;
+use crate::engine::{AfterEvent, path_of_past};
 use crate::names::FileName;
 use crate::store::{Read, StoreError};
 use crate::tree::computed::history::PastDir;
-use crate::tree::computed::{self, Child, Computed, Listing, Viewer};
+use crate::tree::computed::{self, Child, Computed, Listing, Records, Viewer};
 use crate::tree::handles::pins::Charge;
 use crate::tree::nodes::cursor::FIRST_COOKIE;
 use crate::tree::{Answer, WorkTree};
@@ -31,13 +32,27 @@ impl Listing {
     }
 
     /// The name at a place and what it stands for; `None`: there is nothing any more.
-    fn at(&self, read: &dyn Read, nth: usize) -> Result<Option<(FileName, Child)>, StoreError> {
+    fn at(
+        &self,
+        read: &dyn Read,
+        config: &Config,
+        nth: usize,
+    ) -> Result<Option<(FileName, Child)>, StoreError> {
         if let Some(named) = self.named.get(nth) {
             return Ok(Some(named.clone()));
         }
         let key = self.records[nth - self.named.len()];
-        let name = path_of_past(read, key)?.and_then(|path| path.names().last().cloned());
-        Ok(name.map(|name| (name, Child::Node(Computed::History(PastDir::Record(key))))))
+        let found = match self.of {
+            Records::Pasts => {
+                let name = path_of_past(read, key)?.and_then(|path| path.names().last().cloned());
+                name.map(|name| (name, Computed::History(PastDir::Record(key))))
+            }
+            Records::After(g) => {
+                let file = AfterEvent::new(read, config, g).file_of(key)?;
+                file.map(|(name, version)| (name, Computed::Past(version)))
+            }
+        };
+        Ok(found.map(|(name, computed)| (name, Child::Node(computed))))
     }
 }
 
@@ -78,7 +93,7 @@ impl WorkTree {
         let told = cookie.saturating_sub(FIRST_COOKIE - 1);
         let told_of = usize::try_from(told).unwrap_or(usize::MAX);
         for (cookie, nth) in (FIRST_COOKIE + told..).zip(told_of..listing.len()) {
-            let Some((name, child)) = listing.at(read, nth)? else { continue };
+            let Some((name, child)) = listing.at(read, &viewer.config, nth)? else { continue };
             let computed = self.pasts.node(&name, child);
             let entry = self.computed_entry(read, viewer, computed)?;
             let (name, attr, ttl) = (name.as_bytes().to_vec(), entry.attr, entry.ttl);

@@ -354,8 +354,19 @@ pub(super) enum Child {
 #[derive(Default)]
 pub(super) struct Listing {
     named: Vec<(FileName, Child)>,
-    /// Behind those, the pasts of records, whose names are read when they are told.
+    /// Behind those records, whose names are read when they are told.
     records: Vec<RecordKey>,
+    of: Records,
+}
+
+/// What is told of the records of a computed directory.
+#[derive(Clone, Copy, Default)]
+enum Records {
+    /// The directory of their past.
+    #[default]
+    Pasts,
+    /// The file as it was after an event.
+    After(G),
 }
 
 /// Lists a computed directory.
@@ -404,7 +415,7 @@ pub(super) fn list(
         _ => Vec::new(),
     };
     let named = nodes.into_iter().map(|(name, computed)| (name, Child::Node(computed))).collect();
-    Ok(Listing { named, records: Vec::new() })
+    Ok(Listing { named, ..Listing::default() })
 }
 
 /// The files of all kinds: name and text.
