@@ -285,6 +285,14 @@ pub fn is_transition(event: &serde_json::Value) -> bool {
     event.pointer("/payload/from").is_some()
 }
 
+/// Whether a record's event of this name only tells of it, and leaves it as it is and where it is; `stays` is what an
+/// event says of a lease that is over.
+#[must_use]
+pub fn only_tells(name: &str, is_transition: bool, stays: bool) -> bool {
+    let tells = [EventName::LEASE_ENDING, EventName::ESCALATED];
+    stays || !is_transition && tells.iter().any(|event| event.as_str() == name)
+}
+
 /// A text of an event, as a line has it; empty where there is none.
 #[must_use]
 pub fn field(event: &serde_json::Value, pointer: &str) -> String {

@@ -20,7 +20,8 @@ pub use canonical::{CanonicalError, canonical};
 pub(crate) use chain::verify;
 pub use chain::{ChainBreak, ChainError, Checked, Verifier};
 pub use event::{
-    Actor, Event, EventName, Role, SCHEMA, Sealed, field, is_transition, path_of_ledger, seal,
+    Actor, Event, EventName, Role, SCHEMA, Sealed, field, is_transition, only_tells,
+    path_of_ledger, seal,
 };
 pub use hash::{Hash, NotAHash};
 pub use payload::{Field, Payload};

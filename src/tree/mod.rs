@@ -42,7 +42,8 @@ use crate::numbers::{Ino, UnixNanos};
 use crate::refusal::{Door, Refusal, Rule};
 use crate::store::{Node, Read, StoreError};
 use callers::seen;
-use computed::{Computed, history};
+use computed::Computed;
+use computed::pasts::Pasts;
 use handles::{Handles, overtaken, pins};
 use kernels::taken::Try;
 use kernels::told;
@@ -66,7 +67,7 @@ pub struct WorkTree {
     timed: parking_lot::Mutex<std::collections::HashSet<Ino>>,
     hashers: plain_save::Hashers,
     overtaken: overtaken::Overtaken,
-    pasts: history::Pasts,
+    pasts: Pasts,
     started: UnixNanos,
     me: std::sync::Weak<WorkTree>,
 }
@@ -86,7 +87,7 @@ impl WorkTree {
             handles: Handles::new(Arc::clone(&hub)),
             pins: pins::Pins::default(),
             unborn: Arc::clone(&hub.unborn),
-            pasts: history::Pasts::new(Arc::clone(&hub)),
+            pasts: Pasts::new(Arc::clone(&hub)),
             hub,
             ghosts: ghosts::Ghosts::default(),
             waits: waits::Waits::default(),

@@ -6,8 +6,11 @@ use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
 use rustix::fs::RenameFlags;
+use workfs::engine::{AfterEvent, Rename, Then};
+use workfs::names::{Dentry, FileName, TreePath};
+use workfs::numbers::G;
 
-use crate::harness::{Fixture, Random, Setup, Task, long, rename_with, save};
+use crate::harness::{Desk, Fixture, Random, SECOND, Setup, Task, long, rename_with, save};
 
 /// The files below a directory, with their content.
 fn files(dir: &Path) -> BTreeMap<String, String> {
@@ -166,4 +169,37 @@ fn what_the_ledger_does_not_tell_is_left_out_and_no_past_is_listed() {
         ran.success().stdout,
         format!("{first}:\nscratchpad\nwork\n\n{first}/scratchpad:\ng\n")
     );
+}
+
+// P11.12 P12.1
+#[test]
+fn an_event_that_only_tells_of_a_record_puts_it_nowhere() {
+    let desk = Desk::new(&["bob"]);
+    desk.put("t-1", "lease: 60s");
+    desk.mv("bob", "t-1", "inbox", "bob").unwrap();
+    let lay = |desk: &Desk, g: G| {
+        let below = TreePath::parse("assigned/bob/t-1.yaml").unwrap();
+        let config = desk.engine().config();
+        desk.read(|read| {
+            let path = read.workspaces()?[0].path.join_all(&below);
+            AfterEvent::new(read, &config, g).at(&path)
+        })
+    };
+    let last = |desk: &Desk| desk.read(|read| Ok(read.last_event()?.unwrap().g));
+    let there = last(&desk);
+    desk.rename_to("bob", "t-1", "t-1.yaml~").unwrap();
+    let parked = last(&desk);
+    desk.pass(30 * SECOND);
+    desk.pass(25 * SECOND);
+    let told = last(&desk);
+    let event = desk.read(|read| read.event(told)).unwrap().line;
+    assert!(told > parked && event.contains("\"event\":\"lease_ending\""), "{event}");
+    // Something more, so that its row tells of a later moment.
+    let [from, to] = ["t-1.yaml~", "t-1.yaml"].map(|name| FileName::new(name).unwrap());
+    let [from, to] = [from, to].map(|name| Dentry::of(desk.dir("bob"), name));
+    desk.act("bob", Rename::to_free(from, to)).unwrap();
+    assert_eq!(lay(&desk, there), Some(Then::Version(there)));
+    assert_eq!((lay(&desk, parked), lay(&desk, told)), (None, None), "it is parked");
+    assert_eq!(lay(&desk, last(&desk)), Some(Then::Version(there)));
+    desk.fsck_clean();
 }

@@ -6,7 +6,7 @@
 
 use serde_json::Value;
 
-use crate::ledger::{EventName, Via, field, is_transition};
+use crate::ledger::{EventName, Via, field, is_transition, only_tells};
 use crate::names::TreePath;
 use crate::numbers::{G, UnixNanos};
 use crate::store::{EventRow, Read, StoreError, earlier};
@@ -53,6 +53,12 @@ impl PastEvent {
     pub fn tells(&self) -> bool {
         let says = |pointer| self.event.pointer(pointer).is_some();
         !(self.is_end || self.is_left) && (says("/payload/size") || says("/payload/type"))
+    }
+
+    /// Whether it leaves the record that it is about as it is.
+    pub(super) fn only_tells(&self) -> bool {
+        let stays = self.event.pointer("/payload/stays") == Some(&Value::Bool(true));
+        only_tells(&self.says("/event"), is_transition(&self.event), stays)
     }
 
     /// Whether it is one of the two of an exchange.

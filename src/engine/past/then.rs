@@ -12,6 +12,7 @@ use super::versions::{VersionThen, version_then};
 use super::whence::{Elsewhere, Told, Walks, Whence, whence};
 use crate::config::Config;
 use crate::engine::path_of_dir;
+use crate::kind::Place;
 use crate::ledger::path_of_ledger;
 use crate::names::{FileName, TreePath};
 use crate::numbers::{G, Ino, RecordKey};
@@ -27,7 +28,6 @@ pub enum Then {
 }
 
 /// What a directory had.
-#[derive(Default)]
 pub struct Had {
     /// Directories and plain files.
     pub named: BTreeMap<FileName, Then>,
@@ -75,11 +75,23 @@ impl<'r> AfterEvent<'r> {
             return Ok(Some(then));
         }
         for workspace in self.read.workspaces()? {
-            if has_in_common(&workspace.path, path) && self.has_record_below(&workspace, path)? {
+            if self.may_hold_records(&workspace, path) && self.has_record_below(&workspace, path)? {
                 return Ok(Some(Then::Directory));
             }
         }
         Ok(None)
+    }
+
+    /// Whether records of a workspace may have lain below `path`: not where a record would lie itself.
+    fn may_hold_records(&self, workspace: &WorkspaceRow, path: &TreePath) -> bool {
+        let Some(relative) = path.below(&workspace.path) else {
+            return workspace.path.below(path).is_some();
+        };
+        let (binding, name) = (self.config.bind(&workspace.path), relative.names().last());
+        !binding.zip(name).is_some_and(|(binding, name)| {
+            let place = binding.kind.place(relative.names());
+            place == Place::Outside && binding.kind.record_id(name).is_some()
+        })
     }
 
     /// What the directory at `dir` had.
@@ -87,7 +99,7 @@ impl<'r> AfterEvent<'r> {
     /// # Errors
     /// A failure of the store.
     pub fn below(&self, dir: &TreePath) -> Result<Had, StoreError> {
-        let Had { mut named, mut records } = Had::default();
+        let (mut named, mut records) = (BTreeMap::new(), Vec::new());
         for workspace in self.read.workspaces()? {
             if let Some(rest) = workspace.path.below(dir)
                 && let Some(name) = rest.names().first()
@@ -95,7 +107,7 @@ impl<'r> AfterEvent<'r> {
                 if self.has_record_below(&workspace, &workspace.path)? {
                     named.insert(name.clone(), Then::Directory);
                 }
-            } else if has_in_common(&workspace.path, dir) {
+            } else if dir.below(&workspace.path).is_some() {
                 self.records(&workspace, &mut |path, record| {
                     let rest = path.below(dir);
                     match rest.as_ref().map(TreePath::names) {
@@ -312,7 +324,7 @@ impl<'r> AfterEvent<'r> {
         }
         let mut at = record.last_g;
         while let Some(event) = event_of_record(self.read, at)? {
-            if event.row.g <= self.g {
+            if event.row.g <= self.g && !event.only_tells() {
                 // One whose name went to a backup is parked: it has no file.
                 let lies = !event.is_end && event.event.pointer("/payload/to").is_none();
                 let path = path_of_ledger(&event.says("/payload/path"));
@@ -322,9 +334,4 @@ impl<'r> AfterEvent<'r> {
         }
         Ok(None)
     }
-}
-
-/// Whether one of two paths lies at or below the other.
-fn has_in_common(one: &TreePath, other: &TreePath) -> bool {
-    one.below(other).is_some() || other.below(one).is_some()
 }

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use super::super::Failure;
 use super::one::{One, Told};
 use crate::engine::{Slot, path_of, slot};
-use crate::ledger::EventName;
+use crate::ledger::{EventName, only_tells};
 use crate::numbers::{Attempt, G};
 use crate::store::Standing;
 
@@ -50,7 +50,7 @@ impl Told {
             !is_transition && events.iter().any(|event| event.as_str() == self.event)
         };
         // Older workfs left the attempt out where a file was taken from it, and the state where it only told.
-        let tells = is(&[EventName::LEASE_ENDING, EventName::ESCALATED]) || self.payload.stays;
+        let tells = only_tells(&self.event, is_transition, self.payload.stays);
         if tells || self.payload.state.is_none() {
             None
         } else if is(&[EventName::REMOVED, EventName::LEFT]) {

@@ -129,7 +129,7 @@ pub(super) fn check(read: &dyn Read, check: &mut Check<'_>) -> Result<Nodes, Fai
                 nodes.quotas.extend(node.quota.map(|dir| (ino, dir)));
                 if node.mode & !0o7777 != 0 {
                     let what = format!("has the mode {:o}, which is none", node.mode);
-                    check.problem(format!("node {}", ino.0), what);
+                    check.problem(shown(read, ino), what);
                 }
             }
             Err(why) => {

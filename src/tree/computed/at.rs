@@ -9,7 +9,7 @@ use crate::names::{FileName, TreePath};
 use crate::numbers::G;
 use crate::store::{Read, Result};
 
-use super::history::PastDir;
+use super::pasts::PastDir;
 use super::{Child, Computed, Listing, Records};
 
 /// The event and the path that the names below `.workfs/at/` mean, if that event happened.
@@ -25,10 +25,9 @@ fn moment(read: &dyn Read, names: &TreePath) -> Result<Option<(G, TreePath)>> {
 
 /// What stands for what lay at a name of a directory.
 fn child(dir: PastDir, then: Then) -> Option<Child> {
-    match (then, dir) {
-        (Then::Version(g), _) => Some(Child::Node(Computed::Past(g))),
-        (Then::Directory, PastDir::Numbered(dir)) => Some(Child::Past { dir }),
-        (Then::Directory, PastDir::Record(_)) => None,
+    match then {
+        Then::Version(g) => Some(Child::Node(Computed::Past(g))),
+        Then::Directory => dir.inner(),
     }
 }
 

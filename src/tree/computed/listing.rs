@@ -10,7 +10,7 @@ use crate::config::Config;
 use crate::engine::{AfterEvent, path_of_past};
 use crate::names::FileName;
 use crate::store::{Read, StoreError};
-use crate::tree::computed::history::PastDir;
+use crate::tree::computed::pasts::PastDir;
 use crate::tree::computed::{self, Child, Computed, Listing, Records, Viewer};
 use crate::tree::handles::pins::Charge;
 use crate::tree::nodes::cursor::FIRST_COOKIE;

@@ -9,6 +9,7 @@ pub(super) mod events;
 pub(super) mod history;
 pub(super) mod hold;
 pub(super) mod listing;
+pub(super) mod pasts;
 mod status;
 mod viewer;
 pub(super) mod why;
@@ -23,7 +24,7 @@ use crate::names::{AGENTS_FILE, CONTROL_DIR, Dentry, FileName};
 use crate::numbers::{G, Ino, RecordKey, RefusalKey};
 use crate::store::{Class, Read, Result};
 
-use history::{PastDir, PastOf, Pasts};
+use pasts::{PastDir, PastOf, Pasts};
 pub(super) use viewer::Viewer;
 
 /// Stored inode numbers stay below this.
