@@ -46,6 +46,17 @@ pub struct Caller {
     pub nonblocking: bool,
 }
 
+/// What a request looks at.
+#[derive(Clone, Copy, Debug)]
+pub enum Look<'n> {
+    /// An inode: its attributes, or to open it.
+    At(Ino),
+    /// What has this name in a directory.
+    For(Ino, &'n OsStr),
+    /// All that a directory has.
+    Through(Ino),
+}
+
 /// What kind of thing an inode is. It never changes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum NodeType {
@@ -322,6 +333,10 @@ pub trait Tree: Send + Sync + 'static {
         detail: Detail,
         emit: &mut dyn FnMut(DirEntry) -> bool,
     ) -> Result<(), Errno>;
+    /// Whether this look may take long, at what no kernel keeps (no [`Invalidation`] ever takes back what is told of
+    /// it). A thread of its own then looks, and neither the mount's other requests nor what its kernel is to forget
+    /// wait for it.
+    fn takes_long(&self, look: Look<'_>) -> bool;
     /// The directory that holds directory `ino` (for `..`).
     fn parent(&self, ino: Ino) -> Result<Ino, Errno>;
     /// Forgets a directory handle.

@@ -25,8 +25,9 @@ use std::os::unix::ffi::OsStrExt;
 use std::sync::Arc;
 
 use workfs_mount::{
-    Caller, Detail, DirEntry, Entry, Errno, FsStat, Handle, Locks, NewNode, OpenFlags, Opened,
-    PollReady, PollWake, RenameMode, Reply, Requests, SeekHole, SetAttr, Tree, WriteAt, XattrMode,
+    Caller, Detail, DirEntry, Entry, Errno, FsStat, Handle, Locks, Look, NewNode, OpenFlags,
+    Opened, PollReady, PollWake, RenameMode, Reply, Requests, SeekHole, SetAttr, Tree, WriteAt,
+    XattrMode,
 };
 
 pub use callers::identity::Identity;
@@ -257,6 +258,10 @@ impl Tree for WorkTree {
             let Entry { attr, ttl } = self.told(caller, listed.attr, listed.ttl);
             emit(DirEntry { attr, ttl, ..listed })
         })
+    }
+
+    fn takes_long(&self, look: Look<'_>) -> bool {
+        computed::takes_long(look)
     }
 
     fn parent(&self, ino: Ino) -> Answer<Ino> {

@@ -191,3 +191,29 @@ fn a_record_and_files_below_its_name_have_their_pasts_in_one_directory() {
         assert_eq!(entry.ino(), looked_up, "{:?}", entry.file_name());
     }
 }
+
+// P6.7
+#[test]
+fn what_may_take_long_is_looked_at_by_threads_of_its_own() {
+    const LONG: [&str; 9] = [
+        "ls .workfs",
+        "ls .workfs/history",
+        "stat .workfs/history/work",
+        "ls .workfs/at/$(wc -l < .workfs/events)",
+        "stat .workfs/at/$(wc -l < .workfs/events)/work",
+        "cat .workfs/leases",
+        "cat .workfs/metrics",
+        "cat .workfs/status",
+        "ls .workfs/hold",
+    ];
+    for look in LONG.into_iter().chain(["ls -a . work/inbox work/ready; cat .workfs/why"]) {
+        let fixture = Fixture::new();
+        fixture.task("inbox", &Task::new("t-1"));
+        fixture.sh(&format!("{look} > /dev/null")).success();
+        // Such a thread waits for a second for more.
+        let tasks = fs::read_dir(format!("/proc/{}/task", fixture.daemon_pid())).unwrap();
+        let mut names = tasks.flatten().map(|task| fs::read_to_string(task.path().join("comm")));
+        let aside = names.any(|name| name.is_ok_and(|name| name == "aside\n"));
+        assert_eq!(aside, LONG.contains(&look), "{look}");
+    }
+}

@@ -1,14 +1,14 @@
 //! The kernel's requests, handed to a [`crate::Tree`]: each callback reads the request, calls the tree,
 //! replies.
 //!
-//! What must stay true: every call of the tree goes through [`Adapter::ask`], [`Adapter::hand`] or
-//! [`Adapter::tell`], which catch its panics and count it. Names and contents are not logged. Deliberately not here: rules of any
-//! kind; `copy_file_range`, `ioctl` and `bmap` (ENOSYS: the kernel then does without or does it
-//! itself).
+//! What must stay true: every call of the tree goes through [`Calls`], which catch its
+//! panics and count it. Names and contents are not logged. Deliberately not here: rules of any kind;
+//! `copy_file_range`, `ioctl` and `bmap` (ENOSYS: the kernel then does without or does it itself).
 
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
+use std::sync::Arc;
 use std::time::SystemTime;
 
 use fuser::{
@@ -26,8 +26,9 @@ use super::write_at::WriteAt;
 use crate::errno::Errno;
 use crate::locks::{Ask, Wanted};
 use crate::mounting::negotiate::negotiate;
+use crate::session::calls::Calls;
 use crate::session::guard::{Adapter, handle};
-use crate::tree::{Caller, NewNode, SetAttr};
+use crate::tree::{Caller, Look, NewNode, SetAttr};
 
 impl Filesystem for Adapter {
     fn init(&mut self, _: &Request, config: &mut KernelConfig) -> std::io::Result<()> {
@@ -36,17 +37,21 @@ impl Filesystem for Adapter {
     }
 
     fn lookup(&self, request: &Request, parent: INodeNo, name: &OsStr, reply: ReplyEntry) {
-        let looked_for = (self.ino(parent), name);
-        let reply = answer::looked(self.view, &self.gate, looked_for, reply);
+        let (caller, dir) = (self.caller(request), self.ino(parent));
+        let reply = answer::looked(self.view, &self.gate, (dir, name), reply);
+        if self.calls.takes_long(Look::For(dir, name)) {
+            let name = name.to_owned();
+            return self.aside(move |calls| {
+                calls.ask(Operation::Lookup, reply, |tree| tree.lookup(&caller, dir, &name));
+            });
+        }
         let _inside = self.gate.enter();
-        self.ask(Operation::Lookup, reply, |tree| {
-            tree.lookup(&self.caller(request), self.ino(parent), name)
-        });
+        self.calls.ask(Operation::Lookup, reply, |tree| tree.lookup(&caller, dir, name));
     }
 
     fn forget(&self, _: &Request, number: INodeNo, lookups: u64) {
         self.gate.forget(self.ino(number), lookups);
-        self.tell(Operation::Forget, |tree| tree.forget(self.ino(number), lookups));
+        self.calls.tell(Operation::Forget, |tree| tree.forget(self.ino(number), lookups));
     }
 
     fn getattr(
@@ -56,11 +61,15 @@ impl Filesystem for Adapter {
         fh: Option<FileHandle>,
         reply: ReplyAttr,
     ) {
+        let (caller, ino, fh) = (self.caller(request), self.ino(number), fh.map(handle));
         let reply = answer::attr(self.view, &self.gate, reply);
+        if self.calls.takes_long(Look::At(ino)) {
+            return self.aside(move |calls| {
+                calls.ask(Operation::Getattr, reply, |tree| tree.getattr(&caller, ino, fh));
+            });
+        }
         let _inside = self.gate.enter();
-        self.ask(Operation::Getattr, reply, |tree| {
-            tree.getattr(&self.caller(request), self.ino(number), fh.map(handle))
-        });
+        self.calls.ask(Operation::Getattr, reply, |tree| tree.getattr(&caller, ino, fh));
     }
 
     /// Asked where the kernel does not check permissions, which is where only root comes in: root may
@@ -70,7 +79,7 @@ impl Filesystem for Adapter {
         if !mask.contains(AccessFlags::X_OK) {
             return reply.send(Ok(()));
         }
-        self.ask(Operation::Access, reply, |tree| {
+        self.calls.ask(Operation::Access, reply, |tree| {
             let entry = tree.getattr(&self.caller(request), self.ino(number), None)?;
             self.view.may_run(&entry.attr).then_some(()).ok_or(Errno::EACCES)
         });
@@ -103,14 +112,14 @@ impl Filesystem for Adapter {
             mtime: mtime.map(view::time_or_now),
         };
         let reply = answer::changed(self.view, &self.gate, reply);
-        self.hand(Operation::Setattr, reply, |tree, reply| {
+        self.calls.hand(Operation::Setattr, reply, |tree, reply| {
             tree.setattr(&self.caller(request), self.ino(number), fh.map(handle), set, reply);
         });
     }
 
     fn readlink(&self, request: &Request, number: INodeNo, reply: ReplyData) {
         let reply = answer::data(libc::PATH_MAX as usize, reply);
-        self.ask(Operation::Readlink, reply, |tree| {
+        self.calls.ask(Operation::Readlink, reply, |tree| {
             tree.readlink(&self.caller(request), self.ino(number))
         });
     }
@@ -127,7 +136,7 @@ impl Filesystem for Adapter {
     ) {
         let reply = answer::entry(self.view, &self.gate, reply);
         let node = or_answer!(view::new_node(mode, rdev), reply);
-        self.hand(Operation::Mknod, reply, |tree, reply| {
+        self.calls.hand(Operation::Mknod, reply, |tree, reply| {
             tree.make(&self.caller(request), self.ino(parent), name, mode & 0o7777, node, reply);
         });
     }
@@ -142,7 +151,7 @@ impl Filesystem for Adapter {
         reply: ReplyEntry,
     ) {
         let reply = answer::entry(self.view, &self.gate, reply);
-        self.hand(Operation::Mkdir, reply, |tree, reply| {
+        self.calls.hand(Operation::Mkdir, reply, |tree, reply| {
             tree.make(
                 &self.caller(request),
                 self.ino(parent),
@@ -156,14 +165,14 @@ impl Filesystem for Adapter {
 
     fn unlink(&self, request: &Request, parent: INodeNo, name: &OsStr, reply: ReplyEmpty) {
         let reply = answer::empty(reply);
-        self.hand(Operation::Unlink, reply, |tree, reply| {
+        self.calls.hand(Operation::Unlink, reply, |tree, reply| {
             tree.unlink(&self.caller(request), self.ino(parent), name, reply)
         });
     }
 
     fn rmdir(&self, request: &Request, parent: INodeNo, name: &OsStr, reply: ReplyEmpty) {
         let reply = answer::empty(reply);
-        self.hand(Operation::Rmdir, reply, |tree, reply| {
+        self.calls.hand(Operation::Rmdir, reply, |tree, reply| {
             tree.rmdir(&self.caller(request), self.ino(parent), name, reply)
         });
     }
@@ -178,7 +187,7 @@ impl Filesystem for Adapter {
     ) {
         let reply = answer::entry(self.view, &self.gate, reply);
         let node = NewNode::Symlink(target.as_os_str().as_bytes().to_vec());
-        self.hand(Operation::Symlink, reply, |tree, reply| {
+        self.calls.hand(Operation::Symlink, reply, |tree, reply| {
             tree.make(&self.caller(request), self.ino(parent), name, 0o777, node, reply);
         });
     }
@@ -195,7 +204,7 @@ impl Filesystem for Adapter {
     ) {
         let reply = answer::empty(reply);
         let mode = or_answer!(view::rename_mode(flags), reply);
-        self.hand(Operation::Rename, reply, |tree, reply| {
+        self.calls.hand(Operation::Rename, reply, |tree, reply| {
             let (from, to) = ((self.ino(parent), name), (self.ino(new_parent), new_name));
             tree.rename(&self.caller(request), from, to, mode, reply);
         });
@@ -210,7 +219,7 @@ impl Filesystem for Adapter {
         reply: ReplyEntry,
     ) {
         let reply = answer::entry(self.view, &self.gate, reply);
-        self.hand(Operation::Link, reply, |tree, reply| {
+        self.calls.hand(Operation::Link, reply, |tree, reply| {
             tree.link(
                 &self.caller(request),
                 self.ino(number),
@@ -222,11 +231,12 @@ impl Filesystem for Adapter {
     }
 
     fn open(&self, request: &Request, number: INodeNo, flags: fuser::OpenFlags, reply: ReplyOpen) {
-        let flags = view::open_flags(flags.0);
-        let reply = answer::opened(reply);
-        self.hand(Operation::Open, reply, |tree, reply| {
-            tree.open(&self.caller(request), self.ino(number), flags, reply)
-        });
+        let (caller, ino) = (self.caller(request), self.ino(number));
+        let (flags, reply) = (view::open_flags(flags.0), answer::opened(reply));
+        let open = move |calls: &Calls| {
+            calls.hand(Operation::Open, reply, |tree, reply| tree.open(&caller, ino, flags, reply));
+        };
+        if self.calls.takes_long(Look::At(ino)) { self.aside(open) } else { open(&self.calls) }
     }
 
     fn read(
@@ -245,7 +255,7 @@ impl Filesystem for Adapter {
         // As they are now: the kernel sends what `fcntl` made of them, too.
         let nonblocking = flags.0 & libc::O_NONBLOCK != 0;
         let caller = Caller { files, nonblocking, ..self.caller(request) };
-        self.hand(Operation::Read, reply, |tree, reply| {
+        self.calls.hand(Operation::Read, reply, |tree, reply| {
             tree.read(&caller, self.ino(number), handle(fh), offset, size, reply);
         });
     }
@@ -268,7 +278,7 @@ impl Filesystem for Adapter {
         let files = lock_owner.map(|owner| owner.0);
         let caller = Caller { files, ..self.caller(request) };
         let at = WriteAt::of_request(offset, from, flags);
-        self.hand(Operation::Write, reply, |tree, reply| {
+        self.calls.hand(Operation::Write, reply, |tree, reply| {
             tree.write(&caller, self.ino(number), handle(fh), at, data, reply);
         });
     }
@@ -284,7 +294,7 @@ impl Filesystem for Adapter {
         let closed = (self.ino(number), handle(fh));
         let reply = self.unlocking(closed, lock_owner.0, answer::empty(reply));
         let caller = Caller { files: Some(lock_owner.0), ..self.caller(request) };
-        self.hand(Operation::Flush, reply, |tree, reply| {
+        self.calls.hand(Operation::Flush, reply, |tree, reply| {
             tree.flush(&caller, self.ino(number), handle(fh), reply)
         });
     }
@@ -300,7 +310,7 @@ impl Filesystem for Adapter {
         reply: ReplyEmpty,
     ) {
         let reply = answer::empty(reply);
-        self.ask(Operation::Release, reply, |tree| {
+        self.calls.ask(Operation::Release, reply, |tree| {
             tree.release(self.ino(number), handle(fh));
             self.locks.released(self.ino(number), handle(fh));
             Ok(())
@@ -316,7 +326,7 @@ impl Filesystem for Adapter {
         reply: ReplyEmpty,
     ) {
         let reply = answer::empty(reply);
-        self.hand(Operation::Fsync, reply, |tree, reply| {
+        self.calls.hand(Operation::Fsync, reply, |tree, reply| {
             tree.fsync(&self.caller(request), self.ino(number), handle(fh), reply)
         });
     }
@@ -332,7 +342,7 @@ impl Filesystem for Adapter {
         reply: ReplyPoll,
     ) {
         let (reply, wake) = (answer::polled(reply), view::poll_wake(ph, flags));
-        self.ask(Operation::Poll, reply, |tree| {
+        self.calls.ask(Operation::Poll, reply, |tree| {
             tree.poll(&self.caller(request), self.ino(number), handle(fh), wake)
         });
     }
@@ -345,7 +355,7 @@ impl Filesystem for Adapter {
         reply: ReplyOpen,
     ) {
         let reply = answer::opened_directory(reply);
-        self.ask(Operation::Opendir, reply, |tree| {
+        self.calls.ask(Operation::Opendir, reply, |tree| {
             tree.opendir(&self.caller(request), self.ino(number))
         });
     }
@@ -356,17 +366,14 @@ impl Filesystem for Adapter {
         number: INodeNo,
         fh: FileHandle,
         offset: u64,
-        mut reply: ReplyDirectory,
+        reply: ReplyDirectory,
     ) {
         let place = Place { ino: self.ino(number), handle: handle(fh), cookie: offset };
-        let mut has_told = false;
-        let listed = self.tell(Operation::Readdir, |tree| {
-            let buffer = (&mut reply, &mut has_told);
-            listing::plain(tree, &self.caller(request), &place, self.view, buffer)
-        });
-        match listing::ended(listed, has_told) {
-            Ok(()) => reply.ok(),
-            Err(error) => reply.error(answer::errno(error)),
+        let (caller, view) = (self.caller(request), self.view);
+        if self.calls.takes_long(Look::Through(place.ino)) {
+            self.aside(move |calls| listing::plain(calls, &caller, &place, view, reply));
+        } else {
+            listing::plain(&self.calls, &caller, &place, view, reply);
         }
     }
 
@@ -376,22 +383,18 @@ impl Filesystem for Adapter {
         number: INodeNo,
         fh: FileHandle,
         offset: u64,
-        mut reply: ReplyDirectoryPlus,
+        reply: ReplyDirectoryPlus,
     ) {
         let place = Place { ino: self.ino(number), handle: handle(fh), cookie: offset };
-        let (view, gate) = (self.view, &*self.gate);
+        let (caller, view, gate) = (self.caller(request), self.view, Arc::clone(&self.gate));
         self.listing_was_read(place.handle);
-        let _inside = gate.enter();
-        let (is_restless, mut has_told) = (gate.is_restless(place.ino), false);
-        let listed = self.tell(Operation::Readdirplus, |tree| {
-            let (caller, buffer) = (self.caller(request), (&mut reply, &mut has_told));
-            listing::with_attributes(tree, &caller, &place, (view, gate), is_restless, buffer)
-        });
-        gate.note_listing(place.handle);
-        match listing::ended(listed, has_told) {
-            Ok(()) => reply.ok(),
-            Err(error) => reply.error(answer::errno(error)),
+        if self.calls.takes_long(Look::Through(place.ino)) {
+            return self.aside(move |calls| {
+                listing::with_attributes(calls, &caller, &place, (view, &gate), reply);
+            });
         }
+        let _inside = gate.enter();
+        listing::with_attributes(&self.calls, &caller, &place, (view, &gate), reply);
     }
 
     fn releasedir(
@@ -404,7 +407,7 @@ impl Filesystem for Adapter {
     ) {
         let reply = answer::empty(reply);
         self.listing_was_read(handle(fh));
-        self.ask(Operation::Releasedir, reply, |tree| {
+        self.calls.ask(Operation::Releasedir, reply, |tree| {
             tree.releasedir(handle(fh));
             Ok(())
         });
@@ -419,7 +422,7 @@ impl Filesystem for Adapter {
         reply: ReplyEmpty,
     ) {
         let reply = answer::empty(reply);
-        self.hand(Operation::Fsyncdir, reply, |tree, reply| {
+        self.calls.hand(Operation::Fsyncdir, reply, |tree, reply| {
             tree.fsyncdir(&self.caller(request), self.ino(number), reply)
         });
     }
@@ -427,7 +430,7 @@ impl Filesystem for Adapter {
     fn statfs(&self, request: &Request, number: INodeNo, reply: ReplyStatfs) {
         let reply = answer::sizes(reply);
         self.note(request);
-        self.ask(Operation::Statfs, reply, |tree| tree.statfs(self.ino(number)));
+        self.calls.ask(Operation::Statfs, reply, |tree| tree.statfs(self.ino(number)));
     }
 
     fn setxattr(
@@ -442,7 +445,7 @@ impl Filesystem for Adapter {
     ) {
         let reply = answer::empty(reply);
         let mode = or_answer!(view::xattr_mode(flags), reply);
-        self.hand(Operation::Setxattr, reply, |tree, reply| {
+        self.calls.hand(Operation::Setxattr, reply, |tree, reply| {
             tree.setxattr(&self.caller(request), self.ino(number), name, value, mode, reply);
         });
     }
@@ -456,14 +459,14 @@ impl Filesystem for Adapter {
         reply: ReplyXattr,
     ) {
         let reply = answer::xattr(size, reply);
-        self.ask(Operation::Getxattr, reply, |tree| {
+        self.calls.ask(Operation::Getxattr, reply, |tree| {
             tree.getxattr(&self.caller(request), self.ino(number), name)
         });
     }
 
     fn listxattr(&self, request: &Request, number: INodeNo, size: u32, reply: ReplyXattr) {
         let reply = answer::xattr(size, reply);
-        self.ask(Operation::Listxattr, reply, |tree| {
+        self.calls.ask(Operation::Listxattr, reply, |tree| {
             let names = tree.listxattr(&self.caller(request), self.ino(number))?;
             Ok(names.into_iter().flat_map(|name| name.into_iter().chain([0])).collect())
         });
@@ -471,7 +474,7 @@ impl Filesystem for Adapter {
 
     fn removexattr(&self, request: &Request, number: INodeNo, name: &OsStr, reply: ReplyEmpty) {
         let reply = answer::empty(reply);
-        self.hand(Operation::Removexattr, reply, |tree, reply| {
+        self.calls.hand(Operation::Removexattr, reply, |tree, reply| {
             tree.removexattr(&self.caller(request), self.ino(number), name, reply)
         });
     }
@@ -488,7 +491,7 @@ impl Filesystem for Adapter {
     ) {
         let flags = view::open_flags(flags);
         let reply = answer::created(self.view, &self.gate, reply);
-        self.hand(Operation::Create, reply, |tree, reply| {
+        self.calls.hand(Operation::Create, reply, |tree, reply| {
             tree.create(&self.caller(request), self.ino(parent), name, mode & 0o7777, flags, reply);
         });
     }
@@ -504,7 +507,7 @@ impl Filesystem for Adapter {
         reply: ReplyEmpty,
     ) {
         let reply = answer::empty(reply);
-        self.hand(Operation::Fallocate, reply, |tree, reply| {
+        self.calls.hand(Operation::Fallocate, reply, |tree, reply| {
             let (caller, range) = (self.caller(request), (offset, length));
             tree.fallocate(&caller, self.ino(number), handle(fh), range, mode, reply);
         });
@@ -521,7 +524,7 @@ impl Filesystem for Adapter {
     ) {
         let reply = answer::position(reply);
         let (seek, offset) = or_answer!(view::seek_hole(offset, whence), reply);
-        self.ask(Operation::Lseek, reply, |tree| {
+        self.calls.ask(Operation::Lseek, reply, |tree| {
             tree.seek(&self.caller(request), self.ino(number), handle(fh), offset, seek)
         });
     }
@@ -539,7 +542,7 @@ impl Filesystem for Adapter {
         reply: ReplyLock,
     ) {
         let (lock, unlock) = self.lock(request, (fh, owner), (start, end), (kind, pid));
-        let under = self.requests.begin(Operation::Getlk);
+        let under = self.calls.requests.begin(Operation::Getlk);
         let ino = self.ino(number);
         let found =
             if unlock { self.locks.own(ino, &lock) } else { self.locks.conflict(ino, &lock) };
@@ -568,7 +571,7 @@ impl Filesystem for Adapter {
             (false, false) => Ask::Try,
         };
         let wanted = Wanted { ino, lock, ask, thread };
-        let reply = answer::empty(reply).counted(self.requests.begin(Operation::Setlk));
+        let reply = answer::empty(reply).counted(self.calls.requests.begin(Operation::Setlk));
         self.set_lock(wanted, reply);
     }
 }

@@ -11,11 +11,13 @@ use std::time::Duration;
 
 use fuser::{ReplyDirectory, ReplyDirectoryPlus};
 
-use super::answer::GENERATION;
+use super::answer::{self, GENERATION};
+use super::times::Operation;
 use super::view::{View, file_type};
 use crate::errno::Errno;
 use crate::ids::{Handle, Ino};
 use crate::kernel::gate::Gate;
+use crate::session::calls::Calls;
 use crate::tree::{Attr, Caller, Detail, DirEntry, NodeType, Tree};
 
 /// Where a listing is to go on.
@@ -30,49 +32,64 @@ pub(crate) struct Place {
 
 /// What a listing answers that a tree has given up (`None`: by a panic), where it has told names before: those. The
 /// kernel then knows what was noted as told, and hears of the failure when it asks for more.
-pub(crate) fn ended(listed: Option<Result<(), Errno>>, has_told: bool) -> Result<(), Errno> {
+fn ended(listed: Option<Result<(), Errno>>, has_told: bool) -> Result<(), Errno> {
     if has_told { Ok(()) } else { listed.unwrap_or(Err(Errno::EIO)) }
 }
 
-/// Fills a buffer with names and types; notes whether it has any of the tree's.
+/// Answers with names and types.
 pub(crate) fn plain(
-    tree: &dyn Tree,
+    calls: &Calls,
     caller: &Caller,
     place: &Place,
     view: View,
-    (buffer, has_told): (&mut ReplyDirectory, &mut bool),
-) -> Result<(), Errno> {
-    list(tree, caller, (place, Detail::Names, view), &mut |entry| {
-        let name = OsStr::from_bytes(&entry.name);
-        let kind = file_type(entry.attr.node_type);
-        let full = buffer.add(view.number(entry.attr.ino), entry.cookie, kind, name);
-        *has_told |= !full && entry.cookie > 2;
-        !full
-    })
+    mut buffer: ReplyDirectory,
+) {
+    // Whether it has any of the tree's.
+    let mut has_told = false;
+    let listed = calls.tell(Operation::Readdir, |tree| {
+        list(tree, caller, (place, Detail::Names, view), &mut |entry| {
+            let name = OsStr::from_bytes(&entry.name);
+            let kind = file_type(entry.attr.node_type);
+            let full = buffer.add(view.number(entry.attr.ino), entry.cookie, kind, name);
+            has_told |= !full && entry.cookie > 2;
+            !full
+        })
+    });
+    match ended(listed, has_told) {
+        Ok(()) => buffer.ok(),
+        Err(error) => buffer.error(answer::errno(error)),
+    }
 }
 
-/// Fills a buffer with names and attributes; each entry that fits counts as one lookup. Those of a restless
-/// directory the kernel asks for once more when they are used. Notes whether it has any of the tree's.
+/// Answers with names and attributes; each entry that fits counts as one lookup. Those of a restless
+/// directory the kernel asks for once more when they are used.
 pub(crate) fn with_attributes(
-    tree: &dyn Tree,
+    calls: &Calls,
     caller: &Caller,
     place: &Place,
     (view, gate): (View, &Gate),
-    is_restless: bool,
-    (buffer, has_told): (&mut ReplyDirectoryPlus, &mut bool),
-) -> Result<(), Errno> {
-    list(tree, caller, (place, Detail::Attributes, view), &mut |entry| {
-        let name = OsStr::from_bytes(&entry.name);
-        let attr = view.shown(&entry.attr);
-        // What is told here counts by when the kernel reads it.
-        let ttl = if is_restless { Duration::ZERO } else { entry.ttl };
-        let full = buffer.add(attr.ino, entry.cookie, name, &ttl, &attr, GENERATION);
-        if !full && entry.cookie > 2 {
-            gate.note(entry.attr.ino);
-            *has_told = true;
-        }
-        !full
-    })
+    mut buffer: ReplyDirectoryPlus,
+) {
+    let (is_restless, mut has_told) = (gate.is_restless(place.ino), false);
+    let listed = calls.tell(Operation::Readdirplus, |tree| {
+        list(tree, caller, (place, Detail::Attributes, view), &mut |entry| {
+            let name = OsStr::from_bytes(&entry.name);
+            let attr = view.shown(&entry.attr);
+            // What is told here counts by when the kernel reads it.
+            let ttl = if is_restless { Duration::ZERO } else { entry.ttl };
+            let full = buffer.add(attr.ino, entry.cookie, name, &ttl, &attr, GENERATION);
+            if !full && entry.cookie > 2 {
+                gate.note(entry.attr.ino);
+                has_told = true;
+            }
+            !full
+        })
+    });
+    gate.note_listing(place.handle);
+    match ended(listed, has_told) {
+        Ok(()) => buffer.ok(),
+        Err(error) => buffer.error(answer::errno(error)),
+    }
 }
 
 fn list(

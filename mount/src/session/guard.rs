@@ -1,14 +1,14 @@
-//! One mount's ear at the kernel, and the wall between a tree's panics and the FUSE library.
+//! One mount's ear at the kernel.
 //!
-//! What must stay true: no panic of a tree reaches the library's threads (it would end one of them,
-//! and the last one the mount); a panicking call answers EIO and is logged with its operation.
-//! Deliberately not here: the callbacks themselves (see `adapter`).
+//! What must stay true: whoever asks is seen ([`Adapter::note`]). Deliberately not here: the callbacks themselves
+//! (see `adapter`).
 
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
 use fuser::{FileHandle, INodeNo, LockOwner, Request};
 
+use super::aside::Aside;
+use super::calls::{Calls, guarded};
 use super::seen::LastSeen;
 use crate::errno::Errno;
 use crate::ids::{Handle, Ino, MountId};
@@ -16,14 +16,12 @@ use crate::kernel::gate::Gate;
 use crate::kernel::line::Line;
 use crate::locks::{Ask, Kind, Lock, Locks, Owner, Wanted, family_of};
 use crate::requests::reply::Reply;
-use crate::requests::times::{Operation, Requests};
 use crate::requests::view::View;
 use crate::tree::{Caller, ELSEWHERE, Tree};
 
 /// One mount's ear at the kernel.
 pub(crate) struct Adapter {
-    tree: Arc<dyn Tree>,
-    mount: MountId,
+    pub(crate) calls: Calls,
     /// See `MountOptions::other_numbers`.
     other_numbers: bool,
     seen: Arc<LastSeen>,
@@ -31,7 +29,8 @@ pub(crate) struct Adapter {
     pub(crate) gate: Arc<Gate>,
     line: Arc<Line>,
     pub(crate) locks: Arc<Locks>,
-    pub(crate) requests: Arc<Requests>,
+    /// For what takes long.
+    pub(crate) aside: Arc<Aside>,
 }
 
 /// The tree's handle that the kernel names.
@@ -46,10 +45,11 @@ impl Adapter {
         mount: MountId,
         (view, other_numbers): (View, bool),
         (gate, line): (Arc<Gate>, Arc<Line>),
-        seen: Arc<LastSeen>,
+        (seen, aside): (Arc<LastSeen>, Arc<Aside>),
     ) -> Adapter {
         let (locks, requests) = (Arc::clone(tree.locks()), tree.requests());
-        Adapter { tree, mount, other_numbers, seen, view, gate, line, locks, requests }
+        let calls = Calls { tree, mount, requests };
+        Adapter { calls, other_numbers, seen, view, gate, line, locks, aside }
     }
 
     /// The tree's number of an inode that the kernel names.
@@ -59,7 +59,7 @@ impl Adapter {
 
     /// A lock's owner, of this mount.
     pub(crate) fn owner(&self, number: u64) -> Owner {
-        Owner { mount: self.mount, number }
+        Owner { mount: self.calls.mount, number }
     }
 
     /// The lock that is asked for, and whether it is to be let go of; `kind` is F_RDLCK, F_WRLCK or F_UNLCK.
@@ -104,8 +104,8 @@ impl Adapter {
 
     /// Takes or lets go of a lock, or waits for it; the tree hears that it is had before who asked does.
     pub(crate) fn set_lock(&self, wanted: Wanted, reply: Reply<()>) {
-        let (ino, handle, mount) = (wanted.ino, wanted.lock.handle, self.mount);
-        let (tree, ask) = (Arc::clone(&self.tree), wanted.ask);
+        let (ino, handle, mount) = (wanted.ino, wanted.lock.handle, self.calls.mount);
+        let (tree, ask) = (Arc::clone(&self.calls.tree), wanted.ask);
         let reply = Reply::new(move |result: Result<(), Errno>| {
             if result.is_ok() && ask != Ask::Unlock {
                 guarded(&*tree, mount, "locked", |tree| tree.locked(ino, handle));
@@ -117,7 +117,7 @@ impl Adapter {
 
     /// Somebody uses the mount: a sign of life.
     pub(crate) fn note(&self, request: &Request) {
-        if !self.tree.is_own_thread(self.thread(request)) {
+        if !self.calls.tree.is_own_thread(self.thread(request)) {
             self.seen.note(request.uid());
         }
     }
@@ -135,7 +135,7 @@ impl Adapter {
     pub(crate) fn caller(&self, request: &Request) -> Caller {
         self.note(request);
         Caller {
-            mount: self.mount,
+            mount: self.calls.mount,
             uid: request.uid(),
             gid: request.gid(),
             pid: self.thread(request),
@@ -144,58 +144,9 @@ impl Adapter {
         }
     }
 
-    /// Asks the tree for something it answers at once.
-    pub(crate) fn ask<T>(
-        &self,
-        operation: Operation,
-        reply: Reply<T>,
-        call: impl FnOnce(&dyn Tree) -> Result<T, Errno>,
-    ) {
-        let reply = reply.counted(self.requests.begin(operation));
-        if let Some(result) = guarded(&*self.tree, self.mount, operation.name(), call) {
-            reply.send(result);
-        }
+    /// Has `answer` given by a thread for what takes long.
+    pub(crate) fn aside(&self, answer: impl FnOnce(&Calls) + Send + 'static) {
+        let calls = self.calls.clone();
+        self.aside.run(move || answer(&calls));
     }
-
-    /// Hands the tree something, together with the reply that it owes. If it panics, what it held of the
-    /// request is dropped, which answers EIO.
-    pub(crate) fn hand<T>(
-        &self,
-        operation: Operation,
-        reply: Reply<T>,
-        call: impl FnOnce(&dyn Tree, Reply<T>),
-    ) {
-        let reply = reply.counted(self.requests.begin(operation));
-        guarded(&*self.tree, self.mount, operation.name(), |tree| call(tree, reply));
-    }
-
-    /// Tells the tree something to which it owes no reply. `None`: it panicked.
-    pub(crate) fn tell<R>(
-        &self,
-        operation: Operation,
-        call: impl FnOnce(&dyn Tree) -> R,
-    ) -> Option<R> {
-        let _under = self.requests.begin(operation);
-        guarded(&*self.tree, self.mount, operation.name(), call)
-    }
-}
-
-fn guarded<R>(
-    tree: &dyn Tree,
-    mount: MountId,
-    operation: &'static str,
-    call: impl FnOnce(&dyn Tree) -> R,
-) -> Option<R> {
-    // Unwind safety: a tree is shared between threads anyway and must keep its own order.
-    let outcome = catch_unwind(AssertUnwindSafe(|| call(tree)));
-    outcome.map_err(|panic| log_panic(mount, operation, panic.as_ref())).ok()
-}
-
-fn log_panic(mount: MountId, operation: &'static str, panic: &(dyn std::any::Any + Send)) {
-    let text = panic
-        .downcast_ref::<&str>()
-        .copied()
-        .or_else(|| panic.downcast_ref::<String>().map(String::as_str))
-        .unwrap_or("(no text)");
-    tracing::error!(mount = mount.0, operation, panic = text, "a request panicked: EIO");
 }

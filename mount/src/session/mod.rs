@@ -8,6 +8,8 @@
 //!
 //! Deliberately not here: which trees and mounts there are, and signals.
 
+pub(super) mod aside;
+pub(super) mod calls;
 pub(super) mod guard;
 pub(super) mod run;
 mod seen;
@@ -36,6 +38,7 @@ use crate::mounting::heal::{DirState, resolved, state_of};
 use crate::mounting::options::MountOptions;
 use crate::tree::{Invalidation, Tree};
 use crate::whereabouts::Whereabouts;
+use aside::Aside;
 use guard::Adapter;
 use run::{EndSignals, Run};
 use seen::LastSeen;
@@ -114,7 +117,9 @@ pub(crate) fn start(
     let line = Arc::new(Line::new(connection.try_clone()?, Arc::clone(&gate), view));
     let told = (Arc::clone(&gate), Arc::clone(&line));
     let shown = (view, options.other_numbers);
-    let adapter = Adapter::new(tree, id, shown, told, Arc::clone(&seen));
+    let aside = Arc::new(Aside::default());
+    let beside = (Arc::clone(&seen), Arc::clone(&aside));
+    let adapter = Adapter::new(tree, id, shown, told, beside);
     let device = connection.try_clone()?;
     let session = Session::from_fd(adapter, connection, acl, config)?;
     let (notices, notifier) =
@@ -123,7 +128,10 @@ pub(crate) fn start(
     let (end, ended) = bounded(0);
     let signals = Arc::new(EndSignals(Mutex::new(Some(Vec::new()))));
     let told = Arc::clone(&signals);
-    let run = Run { session, spare, notices: Arc::clone(&notices), notifier, locks, end, told, id };
+    let run = {
+        let notices = Arc::clone(&notices);
+        Run { session, spare, notices, notifier, aside, locks, end, told, id }
+    };
     let (own_dir, own_place) = (dir.to_owned(), lies.clone());
     let thread = std::thread::Builder::new()
         .name(format!("workfs-m{}", id.0))

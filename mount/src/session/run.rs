@@ -12,6 +12,7 @@ use crossbeam_channel::Sender;
 use fuser::Session;
 use parking_lot::Mutex;
 
+use super::aside::Aside;
 use super::guard::Adapter;
 use super::spare::Spare;
 use crate::ids::MountId;
@@ -41,6 +42,7 @@ pub(crate) struct Run {
     pub(crate) spare: Spare,
     pub(crate) notices: Arc<Notices>,
     pub(crate) notifier: JoinHandle<()>,
+    pub(crate) aside: Arc<Aside>,
     pub(crate) locks: Arc<Locks>,
     /// Never sent on: letting go of it is the message.
     pub(crate) end: Sender<()>,
@@ -54,6 +56,7 @@ impl Run {
         if let Err(error) = self.session.run() {
             tracing::error!(mount = self.id.0, %error, "the session ended with an error");
         }
+        self.aside.end();
         // After an orderly end nothing is held any more.
         self.locks.unmounted(self.id);
         // First, since to look for the mount takes a descriptor.

@@ -5,6 +5,9 @@
 #[allow(dead_code)]
 #[path = "../kernel/memory_tree.rs"]
 mod memory_tree;
+#[allow(dead_code)]
+#[path = "../kernel/slow.rs"]
+mod slow;
 
 use workfs_mount::{MountId, MountOptions, serve};
 

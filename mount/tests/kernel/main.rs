@@ -8,6 +8,8 @@
 mod behind;
 mod calls;
 mod ends;
+mod long;
 mod memory_tree;
 mod place;
+mod slow;
 mod support;

@@ -1,8 +1,8 @@
 //! A file tree in memory, as small as the tests allow. Everything may be cached for an hour.
 //!
-//! Looking up a name that begins with `panic` panics, and so does making or removing one that
-//! begins with `boom`, with the reply in its hands. Removing a name that begins with `held` is
-//! answered only when the test says so. With `deferred` on, every reply comes from another thread.
+//! Looking up a name that begins with `panic` panics, and so does making or removing one that begins with `boom`, with
+//! the reply in its hands. Removing a name that begins with `held` is answered only when the test says so. With
+//! `deferred` on, every reply comes from another thread.
 
 use std::collections::{BTreeMap, HashMap};
 use std::ffi::OsStr;
@@ -14,6 +14,8 @@ use std::time::{Duration, SystemTime};
 use crossbeam_channel::{Receiver, Sender, unbounded};
 use parking_lot::{Mutex, MutexGuard};
 use workfs_mount::*;
+
+use crate::slow::Slow;
 
 const TTL: Duration = Duration::from_secs(3600);
 
@@ -39,6 +41,7 @@ pub struct MemoryTree {
     state: Mutex<State>,
     locks: Arc<Locks>,
     pub deferred: AtomicBool,
+    pub slow: Slow,
     /// How files are opened.
     pub caching: Mutex<Caching>,
     later: Sender<Later>,
@@ -139,8 +142,7 @@ impl State {
 
 impl MemoryTree {
     pub fn new() -> Arc<MemoryTree> {
-        let (later, work) = unbounded::<Later>();
-        let (hold, held) = unbounded();
+        let ((later, work), (hold, held)) = (unbounded::<Later>(), unbounded());
         std::thread::spawn(move || work.iter().for_each(|answer| answer()));
         let (nodes, handles) = (HashMap::new(), HashMap::new());
         let mut state = State { nodes, handles, log: Vec::new(), next: 0 };
@@ -149,6 +151,7 @@ impl MemoryTree {
             locks: Arc::default(),
             state: Mutex::new(state),
             deferred: AtomicBool::new(false),
+            slow: Slow::new(),
             caching: Mutex::new(Caching::Cached),
             later,
             hold,
@@ -184,18 +187,21 @@ impl Tree for MemoryTree {
 
     fn lookup(&self, _: &Caller, parent: Ino, name: &OsStr) -> Result<Option<Entry>, Errno> {
         spring(b"panic", name);
+        self.slow.look(parent);
         self.with(|state| {
             let (_, ino) = state.find(parent, name.as_bytes()).ok_or(Errno::ENOENT)?;
             state.entry(ino).map(Some)
         })
     }
     fn getattr(&self, _: &Caller, ino: Ino, _: Option<Handle>) -> Result<Entry, Errno> {
+        self.slow.look(ino);
         self.with(|state| state.entry(ino))
     }
     fn readlink(&self, _: &Caller, ino: Ino) -> Result<Vec<u8>, Errno> {
         self.with(|state| Ok(state.node(ino)?.data.clone()))
     }
     fn open(&self, _: &Caller, ino: Ino, flags: OpenFlags, reply: Reply<Opened>) {
+        self.slow.look(ino);
         let result = self.with(|state| {
             state.log.push(format!("open truncate={}", flags.truncate));
             if flags.truncate {
@@ -226,6 +232,7 @@ impl Tree for MemoryTree {
         _: Detail,
         emit: &mut dyn FnMut(DirEntry) -> bool,
     ) -> Result<(), Errno> {
+        self.slow.look(ino);
         self.with(|state| {
             state.log.push(format!("readdir {cookie}"));
             let entries = &state.nodes.get(&ino).ok_or(Errno::ESTALE)?.entries;
@@ -237,6 +244,9 @@ impl Tree for MemoryTree {
             }
             Ok(())
         })
+    }
+    fn takes_long(&self, look: Look<'_>) -> bool {
+        self.slow.is_asked(look)
     }
     fn parent(&self, ino: Ino) -> Result<Ino, Errno> {
         self.with(|state| Ok(state.node(ino)?.parent))

@@ -9,6 +9,7 @@ pub(super) mod events;
 pub(super) mod history;
 pub(super) mod hold;
 pub(super) mod listing;
+mod long;
 pub(super) mod pasts;
 mod status;
 mod viewer;
@@ -24,6 +25,7 @@ use crate::names::{AGENTS_FILE, CONTROL_DIR, Dentry, FileName};
 use crate::numbers::{G, Ino, RecordKey, RefusalKey};
 use crate::store::{Class, Read, Result};
 
+pub(super) use long::takes_long;
 use pasts::{PastDir, PastOf, Pasts};
 pub(super) use viewer::Viewer;
 

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use parking_lot::Mutex;
 use workfs_mount::{
-    Attr, Caller, Detail, DirEntry, Entry, Errno, FsStat, Handle, Locks, NewNode, OpenFlags,
+    Attr, Caller, Detail, DirEntry, Entry, Errno, FsStat, Handle, Locks, Look, NewNode, OpenFlags,
     Opened, PollReady, PollWake, RenameMode, Reply, Requests, SeekHole, SetAttr, Tree, WriteAt,
     XattrMode,
 };
@@ -127,6 +127,11 @@ impl Tree for TxnTree {
         }
         let inside = self.list_inside(caller, ino, (handle, cookie), emit);
         inside.unwrap_or_else(|| self.below.readdir(caller, ino, handle, cookie, detail, emit))
+    }
+
+    fn takes_long(&self, look: Look<'_>) -> bool {
+        let (Look::At(ino) | Look::For(ino, _) | Look::Through(ino)) = look;
+        node_of(ino).is_none() && self.below.takes_long(look)
     }
 
     fn parent(&self, ino: Ino) -> Answer<Ino> {
