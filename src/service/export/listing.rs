@@ -11,32 +11,39 @@ use crate::store::{Node, StoreError, Way};
 
 use super::{Broken, Export, Io};
 
-impl Export<'_, '_> {
-    /// The names in the directory `dir`, which lies at `path`, with what they name.
-    pub(super) fn listing(&mut self, dir: &Node, path: &TreePath) -> Io<Vec<(FileName, Node)>> {
-        let mut inside = Vec::new();
-        let listed = self.read.list(dir.ino, None, &mut |entry| {
-            inside.push(entry);
-            true
-        });
-        match listed {
-            Ok(()) => {}
-            Err(StoreError::Impossible(_)) => self.one_by_one(dir, path, &mut inside)?,
-            Err(error) => return Err(error.into()),
-        }
-        Ok(inside)
-    }
+/// What is done with a name and what it names; false: no more of them.
+type Each<'e, 'r, 's> = &'e mut dyn FnMut(&mut Export<'r, 's>, FileName, Node) -> Io<bool>;
 
-    /// Adds the names that a listing did not come to: it ended at one that cannot be read. Where that was a page
-    /// of them, it is come to from the other side, and what lies on it says itself where, but for plain files.
-    fn one_by_one(
+impl<'r, 's> Export<'r, 's> {
+    /// Goes through the names in the directory `dir`, which lies at `path`.
+    pub(super) fn listing(
         &mut self,
         dir: &Node,
         path: &TreePath,
-        inside: &mut Vec<(FileName, Node)>,
+        each: Each<'_, 'r, 's>,
     ) -> Io<()> {
-        let mut known: HashSet<(Result<FileName, String>, Ino)> =
-            inside.iter().map(|(name, node)| (Ok(name.clone()), node.ino)).collect();
+        let (read, mut failed) = (self.read, None);
+        let listed = read.list(dir.ino, None, &mut |(name, node)| {
+            each(self, name, node).unwrap_or_else(|broken| {
+                failed = Some(broken);
+                false
+            })
+        });
+        failed.map_or(Ok(()), Err)?;
+        match listed {
+            Ok(()) => Ok(()),
+            Err(StoreError::Impossible(_)) => self.one_by_one(dir, path, each),
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    /// The names that a listing did not come to: it ended at one that cannot be read. Where that was a page
+    /// of them, it is come to from the other side, and what lies on it says itself where, but for plain files.
+    fn one_by_one(&mut self, dir: &Node, path: &TreePath, each: Each<'_, 'r, 's>) -> Io<()> {
+        let mut known: HashSet<(Result<FileName, String>, Ino)> = HashSet::new();
+        // It ends as it did before.
+        let _ =
+            self.read.list(dir.ino, None, &mut |(name, node)| known.insert((Ok(name), node.ino)));
         let (mut more, mut unread) = (Vec::new(), None);
         for way in Way::ALL {
             let listed = self.read.entries_of(dir.ino, way, &mut |row| {
@@ -65,8 +72,10 @@ impl Export<'_, '_> {
             let missing = || StoreError::Impossible(format!("there is no node {}", row.ino.0));
             let node = self.read.node(row.ino).and_then(|node| node.ok_or_else(missing));
             let node = node.map(Some).map_err(Broken::Store);
-            if let Some(node) = self.or_leave_out(&path.join(name.clone()), node)? {
-                inside.push((name, node));
+            if let Some(node) = self.or_leave_out(&path.join(name.clone()), node)?
+                && !each(self, name, node)?
+            {
+                break;
             }
         }
         Ok(())

@@ -262,15 +262,12 @@ impl Export<'_, '_> {
             self.leave_out(path, format!("what lies over {DEPTH_MAX} directories deep"));
             return Ok(());
         }
-        for (name, node) in self.listing(node, path)? {
-            if !self.goes_on() {
-                break;
-            }
+        self.listing(node, path, &mut |export, name, node| {
             let path = path.join(name.clone());
-            let done = self.one(dir, &name, &node, &path);
-            self.or_leave_out(&path, done)?;
-        }
-        Ok(())
+            let done = export.one(dir, &name, &node, &path);
+            export.or_leave_out(&path, done)?;
+            Ok(export.goes_on())
+        })
     }
 
     fn one(

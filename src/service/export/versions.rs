@@ -22,20 +22,14 @@ const HISTORY: [&[u8]; 2] = [b".workfs", b"history"];
 impl Export<'_, '_> {
     /// Writes all versions of what lies, or lay, at `from` or below.
     pub(super) fn versions(&mut self, config: &Config, from: &TreePath) -> Io<()> {
-        let mut pasts = Vec::new();
-        let pace = &mut self.pace;
-        let listed = self.read.histories(from, None, &mut |history| {
-            pasts.push(history);
-            pace.goes_on(pasts.len() as u64, 0, "histories")
-        });
-        self.or_leave_out(from, listed.map_err(Broken::Store))?;
-        for past in pasts {
-            if !self.goes_on() {
-                break;
-            }
+        let (read, mut failed) = (self.read, None);
+        let listed = read.histories(from, None, &mut |past| {
             let done = self.versions_of(&past);
-            self.or_leave_out(&past.path, done)?;
-        }
+            failed = self.or_leave_out(&past.path, done).err();
+            failed.is_none() && self.goes_on()
+        });
+        failed.map_or(Ok(()), Err)?;
+        self.or_leave_out(from, listed.map_err(Broken::Store))?;
         for workspace in self.read.workspaces()? {
             if workspace.path.names().starts_with(from.names()) {
                 let done = self.records_versions(config, &workspace);

@@ -3,7 +3,7 @@
 use rusqlite::{Connection, Params};
 
 use super::chores::OLD_DRAFTS;
-use super::read::PARKED;
+use super::read::{LIVE_STATES, PARKED};
 use super::ready::{READY, READY_BEHIND, READY_TIED};
 use super::schema;
 
@@ -25,6 +25,12 @@ fn old_drafts_are_found_by_the_drafts() {
 fn who_is_parked_is_found_without_the_others() {
     let steps = plan_of(PARKED, [1]);
     assert_eq!(steps, ["SEARCH records USING INDEX records_parked (workspace=?)"]);
+}
+
+#[test]
+fn states_are_counted_without_sorting_the_records() {
+    let steps = plan_of(LIVE_STATES, [1]);
+    assert_eq!(steps, ["SEARCH records USING INDEX sqlite_autoindex_records_2 (workspace=?)"]);
 }
 
 #[test]

@@ -1,5 +1,7 @@
 //! [`Read`] in SQL. Every statement finds its rows by a key; none scans to find one row.
 
+use std::collections::BTreeMap;
+
 use rusqlite::{OptionalExtension as _, Row, params};
 
 use super::columns::{damaged, file_name, int, number, tree_path};
@@ -225,6 +227,10 @@ pub(super) const PARKED: &str = concat!(
     " FROM records WHERE workspace = ?1 AND standing = 2 ORDER BY key"
 );
 
+/// Counted here, and not by SQLite, which sorts all of them in memory to do it: 46 MiB of a million.
+pub(super) const LIVE_STATES: &str =
+    "SELECT state FROM records WHERE workspace = ?1 AND standing < 2";
+
 impl Read for Conn {
     fn node(&self, ino: Ino) -> Result<Option<Node>> {
         if let Some(node) = self.nodes.borrow().get(ino) {
@@ -381,9 +387,13 @@ impl Read for Conn {
     }
 
     fn live_records(&self, workspace: WorkspaceKey) -> Result<Vec<(StateName, u64)>> {
-        let sql = "SELECT state, count(*) FROM records WHERE workspace = ?1 AND standing < 2 \
-             GROUP BY state";
-        self.all(sql, [int(workspace.0)], |row| Ok((state_name(row, 0)?, number(row, 1)?)))
+        let mut counts = BTreeMap::new();
+        let state = |row: &Row<'_>| state_name(row, 0);
+        self.each(LIVE_STATES, [int(workspace.0)], state, &mut |state| {
+            *counts.entry(state).or_insert(0) += 1;
+            true
+        })?;
+        Ok(counts.into_iter().collect())
     }
 
     fn version(&self, g: G) -> Result<Option<VersionRow>> {
