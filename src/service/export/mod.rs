@@ -263,10 +263,13 @@ impl Export<'_, '_> {
             return Ok(());
         }
         self.listing(node, path, &mut |export, name, node| {
+            if !export.goes_on() {
+                return Ok(false);
+            }
             let path = path.join(name.clone());
             let done = export.one(dir, &name, &node, &path);
             export.or_leave_out(&path, done)?;
-            Ok(export.goes_on())
+            Ok(true)
         })
     }
 

@@ -24,9 +24,12 @@ impl Export<'_, '_> {
     pub(super) fn versions(&mut self, config: &Config, from: &TreePath) -> Io<()> {
         let (read, mut failed) = (self.read, None);
         let listed = read.histories(from, None, &mut |past| {
+            if !self.goes_on() {
+                return false;
+            }
             let done = self.versions_of(&past);
             failed = self.or_leave_out(&past.path, done).err();
-            failed.is_none() && self.goes_on()
+            failed.is_none()
         });
         failed.map_or(Ok(()), Err)?;
         self.or_leave_out(from, listed.map_err(Broken::Store))?;
