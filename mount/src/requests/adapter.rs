@@ -1,8 +1,8 @@
 //! The kernel's requests, handed to a [`crate::Tree`]: each callback reads the request, calls the tree,
 //! replies.
 //!
-//! What must stay true: every call of the tree goes through [`Calls`], which catch its
-//! panics and count it. Names and contents are not logged. Deliberately not here: rules of any kind;
+//! What must stay true: every call of the tree goes through [`Calls`](crate::session::calls::Calls), which
+//! catches its panics and counts it. Names and contents are not logged. Deliberately not here: rules of any kind;
 //! `copy_file_range`, `ioctl` and `bmap` (ENOSYS: the kernel then does without or does it itself).
 
 use std::ffi::OsStr;
@@ -26,7 +26,6 @@ use super::write_at::WriteAt;
 use crate::errno::Errno;
 use crate::locks::{Ask, Wanted};
 use crate::mounting::negotiate::negotiate;
-use crate::session::calls::Calls;
 use crate::session::guard::{Adapter, handle};
 use crate::tree::{Caller, Look, NewNode, SetAttr};
 
@@ -39,14 +38,10 @@ impl Filesystem for Adapter {
     fn lookup(&self, request: &Request, parent: INodeNo, name: &OsStr, reply: ReplyEntry) {
         let (caller, dir) = (self.caller(request), self.ino(parent));
         let reply = answer::looked(self.view, &self.gate, (dir, name), reply);
-        if self.calls.takes_long(Look::For(dir, name)) {
-            let name = name.to_owned();
-            return self.aside(move |calls| {
-                calls.ask(Operation::Lookup, reply, |tree| tree.lookup(&caller, dir, &name));
-            });
-        }
-        let _inside = self.gate.enter();
-        self.calls.ask(Operation::Lookup, reply, |tree| tree.lookup(&caller, dir, name));
+        let owned = name.to_owned();
+        self.look_inside(Look::For(dir, name), move |calls| {
+            calls.ask(Operation::Lookup, reply, |tree| tree.lookup(&caller, dir, &owned));
+        });
     }
 
     fn forget(&self, _: &Request, number: INodeNo, lookups: u64) {
@@ -63,13 +58,9 @@ impl Filesystem for Adapter {
     ) {
         let (caller, ino, fh) = (self.caller(request), self.ino(number), fh.map(handle));
         let reply = answer::attr(self.view, &self.gate, reply);
-        if self.calls.takes_long(Look::At(ino)) {
-            return self.aside(move |calls| {
-                calls.ask(Operation::Getattr, reply, |tree| tree.getattr(&caller, ino, fh));
-            });
-        }
-        let _inside = self.gate.enter();
-        self.calls.ask(Operation::Getattr, reply, |tree| tree.getattr(&caller, ino, fh));
+        self.look_inside(Look::At(ino), move |calls| {
+            calls.ask(Operation::Getattr, reply, |tree| tree.getattr(&caller, ino, fh));
+        });
     }
 
     /// Asked where the kernel does not check permissions, which is where only root comes in: root may
@@ -233,10 +224,9 @@ impl Filesystem for Adapter {
     fn open(&self, request: &Request, number: INodeNo, flags: fuser::OpenFlags, reply: ReplyOpen) {
         let (caller, ino) = (self.caller(request), self.ino(number));
         let (flags, reply) = (view::open_flags(flags.0), answer::opened(reply));
-        let open = move |calls: &Calls| {
+        self.look(Look::At(ino), move |calls| {
             calls.hand(Operation::Open, reply, |tree, reply| tree.open(&caller, ino, flags, reply));
-        };
-        if self.calls.takes_long(Look::At(ino)) { self.aside(open) } else { open(&self.calls) }
+        });
     }
 
     fn read(
@@ -370,11 +360,9 @@ impl Filesystem for Adapter {
     ) {
         let place = Place { ino: self.ino(number), handle: handle(fh), cookie: offset };
         let (caller, view) = (self.caller(request), self.view);
-        if self.calls.takes_long(Look::Through(place.ino)) {
-            self.aside(move |calls| listing::plain(calls, &caller, &place, view, reply));
-        } else {
-            listing::plain(&self.calls, &caller, &place, view, reply);
-        }
+        self.look(Look::Through(place.ino), move |calls| {
+            listing::plain(calls, &caller, &place, view, reply);
+        });
     }
 
     fn readdirplus(
@@ -388,13 +376,9 @@ impl Filesystem for Adapter {
         let place = Place { ino: self.ino(number), handle: handle(fh), cookie: offset };
         let (caller, view, gate) = (self.caller(request), self.view, Arc::clone(&self.gate));
         self.listing_was_read(place.handle);
-        if self.calls.takes_long(Look::Through(place.ino)) {
-            return self.aside(move |calls| {
-                listing::with_attributes(calls, &caller, &place, (view, &gate), reply);
-            });
-        }
-        let _inside = gate.enter();
-        listing::with_attributes(&self.calls, &caller, &place, (view, &gate), reply);
+        self.look_inside(Look::Through(place.ino), move |calls| {
+            listing::with_attributes(calls, &caller, &place, (view, &gate), reply);
+        });
     }
 
     fn releasedir(

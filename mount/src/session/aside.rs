@@ -97,3 +97,25 @@ impl Aside {
         self.left.notify_all();
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_panics_keeps_neither_the_next_nor_the_end_from_coming() {
+        let (aside, (tell, told)) = (Arc::new(Aside::default()), crossbeam_channel::unbounded());
+        for nth in 0..8 {
+            let tell = tell.clone();
+            aside.run(move || {
+                assert!(nth % 2 == 0, "a panic that the test asked for");
+                tell.send(nth).unwrap();
+            });
+        }
+        aside.end();
+        let mut done: Vec<_> = told.try_iter().collect();
+        done.sort_unstable();
+        assert_eq!(done, [0, 2, 4, 6]);
+        assert_eq!(aside.state.lock().threads, 0);
+    }
+}

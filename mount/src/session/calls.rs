@@ -24,8 +24,7 @@ pub(crate) struct Calls {
 impl Calls {
     /// See [`Tree::takes_long`].
     pub(crate) fn takes_long(&self, look: Look<'_>) -> bool {
-        guarded(&*self.tree, self.mount, "takes_long", |tree| tree.takes_long(look))
-            .unwrap_or(false)
+        self.guard("takes_long", |tree| tree.takes_long(look)).unwrap_or(false)
     }
 
     /// Asks the tree for something it answers at once.
@@ -36,7 +35,7 @@ impl Calls {
         call: impl FnOnce(&dyn Tree) -> Result<T, Errno>,
     ) {
         let reply = reply.counted(self.requests.begin(operation));
-        if let Some(result) = guarded(&*self.tree, self.mount, operation.name(), call) {
+        if let Some(result) = self.guard(operation.name(), call) {
             reply.send(result);
         }
     }
@@ -50,7 +49,7 @@ impl Calls {
         call: impl FnOnce(&dyn Tree, Reply<T>),
     ) {
         let reply = reply.counted(self.requests.begin(operation));
-        guarded(&*self.tree, self.mount, operation.name(), |tree| call(tree, reply));
+        self.guard(operation.name(), |tree| call(tree, reply));
     }
 
     /// Tells the tree something to which it owes no reply. `None`: it panicked.
@@ -60,19 +59,19 @@ impl Calls {
         call: impl FnOnce(&dyn Tree) -> R,
     ) -> Option<R> {
         let _under = self.requests.begin(operation);
-        guarded(&*self.tree, self.mount, operation.name(), call)
+        self.guard(operation.name(), call)
     }
-}
 
-pub(crate) fn guarded<R>(
-    tree: &dyn Tree,
-    mount: MountId,
-    operation: &'static str,
-    call: impl FnOnce(&dyn Tree) -> R,
-) -> Option<R> {
-    // Unwind safety: a tree is shared between threads anyway and must keep its own order.
-    let outcome = catch_unwind(AssertUnwindSafe(|| call(tree)));
-    outcome.map_err(|panic| log_panic(mount, operation, panic.as_ref())).ok()
+    /// The same without counting it.
+    pub(crate) fn guard<R>(
+        &self,
+        operation: &'static str,
+        call: impl FnOnce(&dyn Tree) -> R,
+    ) -> Option<R> {
+        // Unwind safety: a tree is shared between threads anyway and must keep its own order.
+        let outcome = catch_unwind(AssertUnwindSafe(|| call(&*self.tree)));
+        outcome.map_err(|panic| log_panic(self.mount, operation, panic.as_ref())).ok()
+    }
 }
 
 fn log_panic(mount: MountId, operation: &'static str, panic: &(dyn std::any::Any + Send)) {

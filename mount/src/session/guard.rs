@@ -8,7 +8,7 @@ use std::sync::Arc;
 use fuser::{FileHandle, INodeNo, LockOwner, Request};
 
 use super::aside::Aside;
-use super::calls::{Calls, guarded};
+use super::calls::Calls;
 use super::seen::LastSeen;
 use crate::errno::Errno;
 use crate::ids::{Handle, Ino, MountId};
@@ -17,7 +17,7 @@ use crate::kernel::line::Line;
 use crate::locks::{Ask, Kind, Lock, Locks, Owner, Wanted, family_of};
 use crate::requests::reply::Reply;
 use crate::requests::view::View;
-use crate::tree::{Caller, ELSEWHERE, Tree};
+use crate::tree::{Caller, ELSEWHERE, Look, Tree};
 
 /// One mount's ear at the kernel.
 pub(crate) struct Adapter {
@@ -30,7 +30,7 @@ pub(crate) struct Adapter {
     line: Arc<Line>,
     pub(crate) locks: Arc<Locks>,
     /// For what takes long.
-    pub(crate) aside: Arc<Aside>,
+    aside: Arc<Aside>,
 }
 
 /// The tree's handle that the kernel names.
@@ -104,11 +104,11 @@ impl Adapter {
 
     /// Takes or lets go of a lock, or waits for it; the tree hears that it is had before who asked does.
     pub(crate) fn set_lock(&self, wanted: Wanted, reply: Reply<()>) {
-        let (ino, handle, mount) = (wanted.ino, wanted.lock.handle, self.calls.mount);
-        let (tree, ask) = (Arc::clone(&self.calls.tree), wanted.ask);
+        let (ino, handle) = (wanted.ino, wanted.lock.handle);
+        let (calls, ask) = (self.calls.clone(), wanted.ask);
         let reply = Reply::new(move |result: Result<(), Errno>| {
             if result.is_ok() && ask != Ask::Unlock {
-                guarded(&*tree, mount, "locked", |tree| tree.locked(ino, handle));
+                calls.guard("locked", |tree| tree.locked(ino, handle));
             }
             reply.send(result);
         });
@@ -144,8 +144,21 @@ impl Adapter {
         }
     }
 
-    /// Has `answer` given by a thread for what takes long.
-    pub(crate) fn aside(&self, answer: impl FnOnce(&Calls) + Send + 'static) {
+    /// Has a look answered: here, or by a thread for what takes long.
+    pub(crate) fn look(&self, look: Look<'_>, answer: impl FnOnce(&Calls) + Send + 'static) {
+        if self.calls.takes_long(look) { self.aside(answer) } else { answer(&self.calls) }
+    }
+
+    /// The same of what a kernel may keep, so inside of the gate; what takes long no kernel keeps.
+    pub(crate) fn look_inside(&self, look: Look<'_>, answer: impl FnOnce(&Calls) + Send + 'static) {
+        if self.calls.takes_long(look) {
+            return self.aside(answer);
+        }
+        let _inside = self.gate.enter();
+        answer(&self.calls);
+    }
+
+    fn aside(&self, answer: impl FnOnce(&Calls) + Send + 'static) {
         let calls = self.calls.clone();
         self.aside.run(move || answer(&calls));
     }

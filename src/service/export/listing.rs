@@ -42,8 +42,10 @@ impl<'r, 's> Export<'r, 's> {
     fn one_by_one(&mut self, dir: &Node, path: &TreePath, each: Each<'_, 'r, 's>) -> Io<()> {
         let mut known: HashSet<(Result<FileName, String>, Ino)> = HashSet::new();
         // It ends as it did before.
-        let _ =
-            self.read.list(dir.ino, None, &mut |(name, node)| known.insert((Ok(name), node.ino)));
+        let _ = self.read.list(dir.ino, None, &mut |(name, node)| {
+            known.insert((Ok(name), node.ino));
+            true
+        });
         let (mut more, mut unread) = (Vec::new(), None);
         for way in Way::ALL {
             let listed = self.read.entries_of(dir.ino, way, &mut |row| {
