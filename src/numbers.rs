@@ -150,6 +150,13 @@ impl UnixNanos {
         time::OffsetDateTime::parse(text, form).ok().map(UnixNanos::of)
     }
 
+    /// A moment as people name it: a time with its zone, as [`Self::parse_rfc3339`], or a day in UTC, `2026-11-21`,
+    /// which is its beginning.
+    #[must_use]
+    pub fn parse_moment(text: &str) -> Option<Self> {
+        UnixNanos::parse_rfc3339(text).or_else(|| UnixNanos::parse_day(text))
+    }
+
     /// A day in UTC, `2026-11-21`, which is its beginning; further away as [`Self::parse_rfc3339`].
     #[must_use]
     pub fn parse_day(text: &str) -> Option<Self> {

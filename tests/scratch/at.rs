@@ -6,6 +6,7 @@ use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
 use rustix::fs::RenameFlags;
+use serde_json::Value;
 use workfs::engine::{AfterEvent, Rename, Then};
 use workfs::names::{Dentry, FileName, TreePath};
 use workfs::numbers::G;
@@ -169,6 +170,42 @@ fn what_the_ledger_does_not_tell_is_left_out_and_no_past_is_listed() {
         ran.success().stdout,
         format!("{first}:\nscratchpad\nwork\n\n{first}/scratchpad:\ng\n")
     );
+}
+
+// P11.12
+#[test]
+fn a_time_leads_to_what_the_last_event_had_left_then() {
+    let fixture = Fixture::new();
+    fixture
+        .sh("mkdir -p scratchpad/p; for n in 1 2 3; do echo $n > scratchpad/p/f; done")
+        .success();
+    let events = fixture.workfs(&["log", "--json"]).success().stdout;
+    let events = events.lines().map(|line| serde_json::from_str::<Value>(line).unwrap());
+    let moments: BTreeMap<u64, String> = events
+        .map(|event| (event["g"].as_u64().unwrap(), event["at"].as_str().unwrap().to_owned()))
+        .collect();
+    assert!(moments.len() > 5, "{moments:?}");
+    let link = |time: &str| fs::read_link(fixture.path(".workfs/at").join(time));
+    for (g, at) in &moments {
+        // Those of one commit may have one time.
+        let last = moments.iter().rev().find(|(_, other)| *other == at).unwrap().0;
+        assert_eq!(link(at).unwrap(), Path::new(&last.to_string()), "{g} {at}");
+        assert_eq!(link(&at.replace('Z', "+00:00")).unwrap(), Path::new(&last.to_string()));
+    }
+    let [.., (before, _), (last, at)] = moments.iter().collect::<Vec<_>>()[..] else { panic!() };
+    let then = |path: &str| files(&fixture.path(&format!(".workfs/at/{path}")));
+    assert_eq!(then(at), then(&last.to_string()));
+    assert_eq!(then(at)["scratchpad/p/f"], "3\n");
+    assert_ne!(then(at), then(&before.to_string()));
+    for never in ["2026-11-20", "2026-11-20T10:00:00Z", "2999-01-01", "2026-13-01", "2026-11-20T10"]
+    {
+        assert_eq!(link(never).unwrap_err().kind(), std::io::ErrorKind::NotFound, "{never}");
+    }
+    let ran = fixture.sh(&format!(
+        "cd .workfs/at; ls -A; touch {at}; rm -f {at}; mv {at} ../../x; ln -s 1 2026-11-20; \
+         mv ../../scratchpad {at}; ls -A; ls {at}/scratchpad ../../scratchpad/p"
+    ));
+    assert_eq!(ran.success().stdout, format!("../../scratchpad/p:\nf\n\n{at}/scratchpad:\np\n"));
 }
 
 // P11.12 P12.1

@@ -1,29 +1,11 @@
-//! What the ledger says of earlier times: when events happened, and which was the last.
+//! What the ledger says of a record that does not go on: what happened to it last, and what was told of it since.
 
 use crate::ledger::{EventName, is_transition};
-use crate::numbers::{G, UnixNanos};
+use crate::numbers::G;
 use crate::store::{Read, StoreError, earlier};
 
 /// In the event that a record does not go on: no line tells of it yet.
 pub(super) const UNLOGGED: &str = "unlogged";
-
-/// When an event happened.
-pub(super) fn time_of(read: &dyn Read, g: G) -> Result<UnixNanos, StoreError> {
-    let said = read.event(g)?.map(|row| row.parsed()).transpose()?;
-    let at = said.as_ref().and_then(|said| UnixNanos::parse_rfc3339(said["at"].as_str()?));
-    at.ok_or_else(|| StoreError::Impossible(format!("event {g} has no time")))
-}
-
-/// The last event that had happened at `time`. Where the wall clock was set back, events that are
-/// numbered later may have happened before; then it is one of those about that time.
-pub(super) fn last_before(read: &dyn Read, time: UnixNanos) -> Result<G, StoreError> {
-    let (mut low, mut high) = (0, read.last_event()?.map_or(0, |last| last.g.0));
-    while low < high {
-        let middle = low + (high - low).div_ceil(2);
-        if time_of(read, G(middle))? <= time { low = middle } else { high = middle - 1 }
-    }
-    Ok(G(low))
-}
 
 /// What the events since something happened to a record say of its not going on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]

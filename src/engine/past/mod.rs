@@ -8,4 +8,5 @@ pub(super) mod event;
 pub(super) mod names;
 pub(super) mod then;
 pub(super) mod versions;
+pub(super) mod when;
 pub(super) mod whence;

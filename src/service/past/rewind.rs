@@ -66,7 +66,7 @@ impl When {
         if let Ok(g) = digits.parse() {
             return Ok(When::Event(G(g)));
         }
-        let time = UnixNanos::parse_rfc3339(text).or_else(|| UnixNanos::parse_day(text));
+        let time = UnixNanos::parse_moment(text);
         time.map(When::Time).ok_or_else(|| {
             let shown = crate::names::printable(text.as_bytes());
             let remedy = "give an event's number, a day (2026-11-21: its beginning in UTC), or a time \

@@ -1,12 +1,13 @@
 //! `.workfs/at/<g>/`: the tree as it was after event `g`, as far as records and versions that are kept tell.
 //!
 //! What must stay true: `at/` lists no moment, so that whoever walks through the tree does not walk through each of its
-//! pasts. Its files are the versions that `.workfs/history/` has.
+//! pasts. Its files are the versions that `.workfs/history/` has. A time leads to an event by a link, so that each past has
+//! one directory.
 
 use crate::config::Config;
-use crate::engine::{AfterEvent, Had, Then};
+use crate::engine::{AfterEvent, Had, Then, last_before};
 use crate::names::{FileName, TreePath};
-use crate::numbers::G;
+use crate::numbers::{G, UnixNanos};
 use crate::store::{Read, Result};
 
 use super::pasts::PastDir;
@@ -21,6 +22,18 @@ fn moment(read: &dyn Read, names: &TreePath) -> Result<Option<(G, TreePath)>> {
     };
     let has_happened = g > G(0) && read.last_event()?.is_some_and(|last| g <= last.g);
     Ok(has_happened.then(|| (g, rest.iter().cloned().collect())))
+}
+
+/// The event that had happened last at the time that a name in `.workfs/at/` is, if that time has come: what happens
+/// later does not change it.
+pub(in crate::tree) fn as_of(
+    read: &dyn Read,
+    name: &FileName,
+    now: UnixNanos,
+) -> Result<Option<G>> {
+    let time = name.as_str().and_then(UnixNanos::parse_moment);
+    let Some(time) = time.filter(|time| *time < now) else { return Ok(None) };
+    Ok(Some(last_before(read, time)?).filter(|g| *g > G(0)))
 }
 
 /// What stands for what lay at a name of a directory.

@@ -4,12 +4,13 @@
 //! do not touch them (`AGENTS.md` and `ready/` are: they are meant to be found). Their inode numbers lie above all stored
 //! ones. Deliberately not here: what lies in `ready/`.
 
-mod at;
+pub(super) mod at;
 pub(super) mod events;
 pub(super) mod history;
 pub(super) mod hold;
 pub(super) mod listing;
 mod long;
+mod numbers;
 pub(super) mod pasts;
 mod status;
 mod viewer;
@@ -28,22 +29,6 @@ use crate::store::{Class, Read, Result};
 pub(super) use long::takes_long;
 use pasts::{PastDir, PastOf, Pasts};
 pub(super) use viewer::Viewer;
-
-/// Stored inode numbers stay below this.
-const FIRST: u64 = 1 << 48;
-const REJECTED: u64 = 1 << 49;
-const WHY: u64 = 1 << 50;
-const READY: u64 = 1 << 51;
-const NEXT: u64 = 1 << 52;
-const WAIT: u64 = 1 << 53;
-const LAST: u64 = 1 << 54;
-const HISTORY: u64 = 1 << 55;
-const PAST: u64 = 1 << 56;
-const HOLD: u64 = 1 << 57;
-// 1 << 58 is that of stand-ins (see `kernels/told`).
-const IGNORED: u64 = 1 << 59;
-const UNMADE: u64 = 1 << 60;
-const PAST_OF: u64 = 1 << 61;
 
 /// What git is told of `ready/`, whose names are those of records that lie elsewhere and cannot be written.
 const GIT_IGNORES: &str =
@@ -100,6 +85,8 @@ pub(super) enum Computed {
     History(PastDir),
     /// A version that this event made.
     Past(G),
+    /// `.workfs/at/<time>`: a link to what this event, the last that had happened then, left.
+    AsOf(G),
     /// `.workfs/txn/`, in which transactions are made.
     Txns,
     /// `.workfs/commit/`, into which they are moved.
@@ -132,9 +119,6 @@ const CONTROL_OF_A_PART: &[(&str, Computed)] = &[
     ("why", Computed::Why),
 ];
 
-/// The numbers of files in `.workfs/kinds/`, from [`FIRST`] on: more than two a kind.
-const KIND_FILES: std::ops::Range<u64> = 64..256;
-
 /// The inode that `ready/` has in the workspace with this directory.
 #[must_use]
 pub fn ready_dir(workspace: Ino) -> Ino {
@@ -142,72 +126,6 @@ pub fn ready_dir(workspace: Ino) -> Ino {
 }
 
 impl Computed {
-    /// The node's inode number.
-    pub fn ino(self) -> Ino {
-        Ino(match self {
-            Computed::Control => FIRST,
-            Computed::AgentsMd => FIRST + 1,
-            Computed::Why => FIRST + 2,
-            Computed::Status => FIRST + 3,
-            Computed::Events => FIRST + 4,
-            Computed::Config => FIRST + 5,
-            Computed::RejectedDir => FIRST + 6,
-            Computed::Kinds => FIRST + 7,
-            Computed::KindFile(nth) => FIRST + KIND_FILES.start + nth,
-            Computed::Agents => FIRST + 32,
-            Computed::Leases => FIRST + 33,
-            Computed::HoldDir => FIRST + 34,
-            Computed::Txns => FIRST + 35,
-            Computed::Commit => FIRST + 36,
-            Computed::Metrics => FIRST + 37,
-            Computed::Hold(key) => HOLD | key.0,
-            Computed::Rejected(key) => REJECTED | key.0,
-            Computed::FileWhy(ino) => WHY | ino.0,
-            Computed::UnmadeWhy(key) => UNMADE | key.0,
-            Computed::Ready(dir) => READY | dir.0,
-            Computed::Next(dir) => NEXT | dir.0,
-            Computed::Wait(dir) => WAIT | dir.0,
-            Computed::Ignored(dir) => IGNORED | dir.0,
-            Computed::Last(lane) => LAST | lane.0,
-            Computed::History(PastDir::Numbered(number)) => HISTORY | number,
-            Computed::History(PastDir::Record(key)) => PAST_OF | key.0,
-            Computed::Past(g) => PAST | g.0,
-        })
-    }
-
-    /// Those of which there is one in each mount.
-    fn fixed() -> impl Iterator<Item = Computed> {
-        let control = CONTROL.iter().map(|(_, known)| *known);
-        [Computed::Control, Computed::AgentsMd].into_iter().chain(control)
-    }
-
-    /// The computed node of a number, if it is one.
-    pub fn of(ino: Ino) -> Option<Computed> {
-        Some(match ino.0 {
-            number if number & PAST_OF != 0 => {
-                Computed::History(PastDir::Record(RecordKey(number & !PAST_OF)))
-            }
-            number if number & UNMADE != 0 => Computed::UnmadeWhy(RefusalKey(number & !UNMADE)),
-            number if number & IGNORED != 0 => Computed::Ignored(Ino(number & !IGNORED)),
-            number if number & HOLD != 0 => Computed::Hold(RecordKey(number & !HOLD)),
-            number if number & PAST != 0 => Computed::Past(G(number & !PAST)),
-            number if number & HISTORY != 0 => {
-                Computed::History(PastDir::Numbered(number & !HISTORY))
-            }
-            number if number & LAST != 0 => Computed::Last(Ino(number & !LAST)),
-            number if number & WAIT != 0 => Computed::Wait(Ino(number & !WAIT)),
-            number if number & NEXT != 0 => Computed::Next(Ino(number & !NEXT)),
-            number if number & READY != 0 => Computed::Ready(Ino(number & !READY)),
-            number if number & WHY != 0 => Computed::FileWhy(Ino(number & !WHY)),
-            number if number & REJECTED != 0 => Computed::Rejected(RefusalKey(number & !REJECTED)),
-            number if number >= FIRST => match number - FIRST {
-                nth if KIND_FILES.contains(&nth) => Computed::KindFile(nth - KIND_FILES.start),
-                _ => Computed::fixed().find(|known| known.ino() == ino)?,
-            },
-            _ => return None,
-        })
-    }
-
     pub fn is_dir(self) -> bool {
         matches!(
             self,
@@ -220,6 +138,10 @@ impl Computed {
                 | Computed::Commit
                 | Computed::Ready(_)
         )
+    }
+
+    pub fn is_link(self) -> bool {
+        matches!(self, Computed::Next(_) | Computed::Last(_) | Computed::AsOf(_))
     }
 
     /// Whether it lies in `.workfs/`, which is no part of what a mount's options show otherwise.
@@ -471,7 +393,8 @@ pub(super) fn render(read: &dyn Read, viewer: &Viewer, file: Computed) -> Result
         | Computed::Ready(_)
         | Computed::Next(_)
         | Computed::Wait(_)
-        | Computed::Last(_) => Vec::new(),
+        | Computed::Last(_)
+        | Computed::AsOf(_) => Vec::new(),
     })
 }
 
@@ -482,17 +405,4 @@ fn is_checked(read: &dyn Read, config: &Config, dir: Ino, name: &FileName) -> Re
     }
     let scope = config.files().scope(&path_of_dir(read, dir)?);
     Ok(scope.is_some_and(|scope| config.files().check(&scope, name).is_some()))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn each_has_a_number_of_its_own() {
-        let kinds = [0, KIND_FILES.end - KIND_FILES.start - 1].map(Computed::KindFile);
-        for known in Computed::fixed().chain(kinds) {
-            assert_eq!(Computed::of(known.ino()), Some(known));
-        }
-    }
 }

@@ -74,8 +74,8 @@ impl WorkTree {
         let size = match computed {
             Computed::Events => events::size(read)?,
             Computed::Metrics => self.engine.metrics(read)?.len() as u64,
-            Computed::Next(_) | Computed::Last(_) => {
-                self.link_target(read, computed)?.map_or(0, |target| target.as_bytes().len() as u64)
+            link if link.is_link() => {
+                self.link_target(read, link)?.map_or(0, |target| target.as_bytes().len() as u64)
             }
             file if !file.is_dir() => computed::render(read, viewer, file)?.len() as u64,
             _ => 0,
@@ -124,7 +124,7 @@ impl WorkTree {
 
     fn computed_attr(&self, computed: Computed, size: u64) -> Attr {
         let (node_type, mode, nlink) = match computed {
-            Computed::Next(_) | Computed::Last(_) => (NodeType::Symlink, 0o777, 1),
+            link if link.is_link() => (NodeType::Symlink, 0o777, 1),
             dir if dir.is_dir() => (NodeType::Directory, dir.mode(), 2),
             file => (NodeType::File, file.mode(), 1),
         };

@@ -10,7 +10,8 @@ use crate::names::{Dentry, FileName};
 use crate::numbers::Ino;
 use crate::refusal::{Door, Rule};
 use crate::store::{Class, Node, NodeType, Read, StoreError};
-use crate::tree::computed::{self, Computed, hold};
+use crate::tree::computed::pasts::PastDir;
+use crate::tree::computed::{self, Computed, at::as_of, hold};
 use crate::tree::{Answer, WorkTree};
 
 use super::attr::attr;
@@ -87,6 +88,12 @@ impl WorkTree {
                 let found = hold::find(read, root, Some(&viewer.actor))?;
                 let entry = found.map(|found| self.computed_entry(read, &viewer, found));
                 return entry.transpose().map(or_hidden);
+            }
+            Some(Computed::History(PastDir::AT)) => {
+                if let Some(g) = as_of(read, at.name, self.engine.now())? {
+                    let link = self.computed_entry(read, &self.viewer(caller), Computed::AsOf(g));
+                    return link.map(Found::Entry);
+                }
             }
             _ => {}
         }

@@ -196,6 +196,7 @@ impl WorkTree {
                 let Some(name) = self.hub.nexts.last(lane) else { return Ok(None) };
                 Ok(read.lookup(lane, &name)?.map(|_| name))
             }
+            Computed::AsOf(g) => Ok(FileName::new(g.to_string()).ok()),
             _ => Ok(None),
         }
     }
