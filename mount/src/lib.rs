@@ -41,5 +41,5 @@ pub use tree::*;
 pub use whereabouts::mountinfo::{
     MountLine, device_number, mount_around, mount_at, mounts, mounts_inside, mounts_of, stack_at,
 };
-pub use whereabouts::proc_text::proc_text;
+pub use whereabouts::proc_text::{has_ended, proc_text};
 pub use whereabouts::standing::{mount_here, mount_number};

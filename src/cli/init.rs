@@ -343,10 +343,7 @@ fn warn(config: &Config, misfits: Option<&Misfits>, output: &Output) {
     }
     if let Some(misfits) = misfits.filter(|misfits| misfits.all.count > 0) {
         let named = Misfits::named(&misfits.all);
-        output.note(&format!(
-            "warning: records are not valid by it, and no text of them can be saved before they are \
-             mended, {named}"
-        ));
+        output.note(&format!("warning: {}, {named}", Misfits::TOLD));
     }
 }
 

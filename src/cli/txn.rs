@@ -179,7 +179,7 @@ fn throw_away_left(txns: &Path, space: u64) {
         let mut parts = own.split('-');
         let is_here = parts.next().and_then(|part| part.parse().ok()) == Some(space);
         let maker = parts.next().and_then(|part| part.parse::<u32>().ok());
-        if is_here && maker.is_some_and(|pid| !Path::new(&format!("/proc/{pid}")).exists()) {
+        if is_here && maker.is_some_and(workfs_mount::has_ended) {
             // Another one may be at it, or it is not ours to remove.
             let _ = fs::remove_dir(entry.path());
         }

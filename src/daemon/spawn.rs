@@ -22,6 +22,9 @@ use crate::names::Shown;
 use crate::store::sqlite::{is_held, refuse_other};
 use crate::store::{Identity, NotOwn, OWN_STORE, open_own};
 
+/// Where what a daemon says to nobody goes.
+const NULL: &str = "/dev/null";
+
 /// What a daemon says when it serves, or why it does not.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -113,6 +116,10 @@ pub fn start(options: &Options) -> Result<Spawned, Failure> {
                 "starting the daemon: this program is not found, since /proc is not mounted here";
             return Failure::new(Cause::Mount, reason, "mount it (`mount -t proc proc /proc`)");
         }
+        if error.kind() == std::io::ErrorKind::NotFound && !Path::new(NULL).exists() {
+            let reason = format!("starting the daemon: there is no {NULL} here");
+            return Failure::new(Cause::Mount, reason, "make it (`mknod -m 666 /dev/null c 1 3`)");
+        }
         Failure::io("starting the daemon", &error)
     })?;
     let said = first_line(&mut child);
@@ -196,7 +203,7 @@ pub fn ready_line(readiness: &Readiness) -> bool {
     line.push(b'\n');
     let mut stdout = std::io::stdout().lock();
     let said = stdout.write_all(&line).and_then(|()| stdout.flush()).is_ok();
-    if let Ok(null) = OpenOptions::new().write(true).open("/dev/null") {
+    if let Ok(null) = OpenOptions::new().write(true).open(NULL) {
         use std::os::fd::AsRawFd;
         // SAFETY: both are open descriptors; 1 is written to by nobody else, its lock is held.
         unsafe { libc::dup2(null.as_raw_fd(), 1) };

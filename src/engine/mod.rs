@@ -54,7 +54,7 @@ pub use change::stop::{Refused, Stop, absent, taken};
 pub use change::turn::Turn;
 pub use chores::{Chores, Undone, offer};
 pub use claims::line::{Line, Place, Wish};
-pub use claims::outlook::Outlook;
+pub use claims::outlook::{Outlook, PARKED, UNPARK};
 pub use claims::ranks::Ranks;
 pub use claims::ready::{Hindrance, counts_as_done, explain, hindrance, unwritable, when};
 pub use claims::take::{

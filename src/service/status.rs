@@ -5,8 +5,9 @@ use serde::{Deserialize, Serialize};
 use super::find::state_dirs;
 use super::{Exit, Failure, Service};
 use crate::config::Config;
-use crate::engine::running_leases;
+use crate::engine::{node_at, running_leases};
 use crate::kind::State;
+use crate::ledger::path_of_ledger;
 use crate::names::{Shown, ShownPath};
 use crate::numbers::G;
 use crate::service::reply::text::{seconds, size};
@@ -139,9 +140,24 @@ pub(super) fn status(service: &Service) -> Result<StatusReport, Failure> {
             leases: running_leases(read)?,
             workspaces: workspaces(read, &config)?,
             quotas: quotas(read, &config)?,
-            undone: service.engine.undone().told(),
+            undone: chores_that_wait(service, read)?,
         })
     })
+}
+
+/// What chores could not do when it was last tried, but for what has left its path since: a change may have done it.
+pub(super) fn chores_that_wait(
+    service: &Service,
+    read: &dyn Read,
+) -> Result<Vec<(String, String)>, Failure> {
+    let mut waiting = Vec::new();
+    for (path, why) in service.engine.undone().told() {
+        let lies = path_of_ledger(&path).map(|path| node_at(read, &path)).transpose()?;
+        if !matches!(lies, Some(None)) {
+            waiting.push((path, why));
+        }
+    }
+    Ok(waiting)
 }
 
 /// See [`super::Request::Metrics`].

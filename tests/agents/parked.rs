@@ -124,6 +124,11 @@ fn its_lease_is_shown_and_renewed_as_any_other() {
     assert!(listed.stdout.contains(" t-1 parked\n1 record"), "{listed}");
     let shown = team.fixture.workfs(&["show", "t-1"]).success();
     assert!(shown.stdout.starts_with("# t-1: parked in work/assigned/bob/"), "{shown}");
+    let why = team.fixture.workfs(&["why", "t-1"]).success().stdout;
+    assert!(why.contains("no; its name is a backup's") && why.contains("mv X.yaml~"), "{why}");
+    team.sh(0, "cd work/inbox; echo 'title: x' > t-2.yaml; mv t-2.yaml t-2.yaml~").success();
+    let explained = team.fixture.workfs(&["ready", "--explain"]).stdout;
+    assert!(explained.contains("work/inbox/t-2.yaml~") && explained.contains("a backup's"));
     let ran = team.fixture.workfs(&["done", "t-1", "--summary", "x"]).failure();
     assert!(ran.code == 4 && ran.stderr.contains("its name is a backup's"), "{ran}");
     let ran = team.fixture.workfs(&["heartbeat", "t-1", "--agent", "carol"]).failure();

@@ -1,5 +1,8 @@
 //! A task that names a registered agent goes to its lane.
 
+use std::fs::OpenOptions;
+use std::io::Write;
+
 use crate::harness::{Fixture, Setup, Task, python, save, until_polled};
 use crate::{names, with_chores};
 
@@ -59,7 +62,7 @@ fn a_task_that_is_ready_and_is_given_its_agent_later_goes_to_its_lane() {
     fixture.fsck_clean();
 }
 
-// P14.3
+// P14.3 P14.8
 #[test]
 fn who_is_registered_gets_what_is_ready_and_names_it() {
     let fixture = assigning();
@@ -70,8 +73,11 @@ fn who_is_registered_gets_what_is_ready_and_names_it() {
     fixture.workfs(&["agent", "add", "dan"]).success();
     assert_eq!(names(&fixture, "assigned/dan"), ["t-1.yaml"]);
     assert_eq!(names(&fixture, "inbox"), ["t-2.yaml", "t-3.yaml"]);
+    let waits = || fixture.workfs(&["status"]).success().stdout.contains("a chore waits: ");
+    assert!(waits(), "an observer gets none");
     fixture.workfs(&["agent", "add", "eve", "--role", "agent"]).success();
     assert_eq!(names(&fixture, "assigned/eve"), ["t-3.yaml"]);
+    assert!(!waits(), "it is done");
     // By a mount, too.
     let dir = fixture.outside("daniel");
     std::fs::create_dir(&dir).unwrap();
@@ -245,5 +251,25 @@ fn what_waits_in_a_workspace_within_another_is_assigned_by_the_next_daemon_too()
     until_polled("it is assigned", || lane.is_file().then_some(()));
     assert_eq!(names(&fixture, "inbox"), ["t-1.yaml"]);
     assert!(!status().contains("a chore waits"), "{}", status());
+    fixture.fsck_clean();
+}
+
+// P1.6 P14.3
+#[test]
+fn what_somebody_writes_is_assigned_when_it_is_saved() {
+    let fixture = assigning();
+    fixture.task("inbox", &Task::new("first"));
+    fixture.task("inbox", &Task::new("then").owner("bob").with("dependencies: [first]\n"));
+    let then = fixture.work().join("inbox/then.yaml");
+    let mut written = OpenOptions::new().append(true).open(then).unwrap();
+    written.write_all(b"note: mine\n").unwrap();
+    fixture.workfs(&["claim", "first", "--agent", "carol"]).success();
+    fixture.workfs(&["done", "first", "--agent", "carol", "--summary", "made"]).success();
+    assert_eq!(names(&fixture, "inbox"), ["then.yaml"]);
+    // A `close` that fails is silent here; what was saved tells.
+    drop(written);
+    assert_eq!(names(&fixture, "assigned/bob"), ["then.yaml"]);
+    let text = std::fs::read_to_string(fixture.work().join("assigned/bob/then.yaml")).unwrap();
+    assert!(text.contains("note: mine"), "{text}");
     fixture.fsck_clean();
 }

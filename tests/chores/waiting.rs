@@ -66,6 +66,30 @@ fn a_follow_up_for_which_there_is_no_room_waits_for_it() {
     desk.fsck_clean();
 }
 
+// P1.6 P14.8
+#[test]
+fn what_somebody_writes_is_neither_put_away_nor_aside_before_that_is_judged() {
+    let (desk, chores) = desk("archive: true, drafts: true");
+    desk.put_at("done", "t-1", "status: done");
+    desk.put("broken", "artefacts: 7");
+    desk.pass(31 * DAY);
+    let draft = FileName::new("broken.yaml").unwrap();
+    let draft = desk.read(|read| read.lookup(desk.dir("inbox"), &draft)).unwrap().ino;
+    let task = desk.record("t-1").ino().unwrap();
+    [task, draft].iter().for_each(|file| desk.is_written(*file, true));
+    for _ in 0..2 {
+        assert_eq!(chores.round(), Ok(0));
+        let (told, whys) = undone(&desk);
+        assert!(told.len() == 2 && whys == 2 && told[0].contains("still open"), "{told:?}");
+    }
+    assert_eq!(desk.record("t-1").state.as_str(), "done");
+    [task, draft].iter().for_each(|file| desk.is_written(*file, false));
+    assert_eq!((chores.round(), undone(&desk).0), (Ok(2), Vec::new()));
+    assert_eq!(desk.record("t-1").state.as_str(), "archive");
+    assert!(desk.at_path("put-aside/broken.yaml").is_some());
+    desk.fsck_clean();
+}
+
 // P14.2 P14.8
 #[test]
 fn a_follow_up_that_waits_is_made_after_a_restart_too() {

@@ -334,6 +334,11 @@ fn what_a_stricter_layout_would_not_take_is_told_of_and_stays() {
     fixture.sh("echo 'title: y' >> errands/open/e-1.yaml").success();
     let mended = fixture.workfs(&["why", "e-1"]).success().stdout;
     assert!(!mended.contains("mended"), "{mended}");
+    fixture.unmount_all();
+    init(&fixture, "{ path: errands, kind: errand, strict: true, policy: flag }", &[]).success();
+    fixture.mount_at(fixture.root()).success();
+    let why = fixture.workfs(&["why", "e-3"]).success().stdout;
+    assert!(why.contains("its next text is flagged unless this is mended: `title`"), "{why}");
 }
 
 // P9.1

@@ -1,7 +1,7 @@
 //! A store with its engine and one workspace, without a kernel; its clocks are set by hand, or are the
 //! machine's.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 use std::thread::JoinHandle;
@@ -27,9 +27,9 @@ use super::disk::{Disk, OnDisk, Space};
 
 pub const SECOND: u64 = 1_000_000_000;
 
-/// Who was seen when, as mounts would tell.
+/// Who was seen when, and which records are being written, as mounts would tell.
 #[derive(Default)]
-struct Seen(Mutex<HashMap<AgentName, u64>>);
+struct Seen(Mutex<HashMap<AgentName, u64>>, Mutex<HashSet<Ino>>);
 
 impl Audience for Seen {
     fn make_forget(&self, _: &[(Origin, Effect)]) {}
@@ -38,6 +38,9 @@ impl Audience for Seen {
     }
     fn is_in_use(&self, _: Ino) -> bool {
         false
+    }
+    fn is_written(&self, ino: Ino, _: Option<&Record>) -> bool {
+        self.1.lock().contains(&ino)
     }
     fn last_seen(&self, agent: &AgentName) -> Option<u64> {
         self.0.lock().get(agent).copied()
@@ -307,6 +310,11 @@ impl Desk {
             })
             .transpose()
         })
+    }
+
+    pub fn is_written(&self, file: Ino, is_written: bool) {
+        let files = &mut self.seen.1.lock();
+        let _ = if is_written { files.insert(file) } else { files.remove(&file) };
     }
 
     pub fn record(&self, task: &str) -> Record {

@@ -13,7 +13,7 @@ use crate::harness::{
     DEADLINE, Fixture, Ran, Setup, Task, await_end, await_exit, is_ignored, mounted_below, needs,
     pid_alive, processes_of, program, prompt, python, run, send_signal, until_polled,
 };
-use crate::{may_have_a_name_space, without_fuse};
+use crate::{may_have_a_name_space, with_devices, without_fuse};
 
 /// Where the mounts of a fixture's commands lie.
 fn place(fixture: &Fixture) -> PathBuf {
@@ -327,6 +327,9 @@ fn where_nothing_can_be_mounted_no_daemon_and_no_store_are_left() {
     let told: serde_json::Value = serde_json::from_str(ran.stderr.lines().last().unwrap()).unwrap();
     assert!(told["error"]["remedy"].as_str().unwrap().contains("modprobe fuse"), "{told}");
     nothing(ran, 8, "/dev/fuse");
+    let fuse = "mknod -m 666 /dev/fuse c 10 229";
+    let mut hidden = with_devices(fuse, &fixture, &exec(&fixture, &["--", "true"]));
+    nothing(run(&mut hidden), 8, "mknod -m 666 /dev/null");
     nothing_is_left(&fixture);
     // One that was there stays, and can be used at once.
     fixture.workfs(&["init"]).success();

@@ -46,10 +46,15 @@ fn ends_connections() -> bool {
 
 /// The same command where there is no FUSE.
 fn without_fuse(fixture: &Fixture, given: &Command) -> Command {
-    let hide = "mount -t tmpfs none /dev && mknod -m 666 /dev/null c 1 3 && \
-                mknod -m 666 /dev/urandom c 1 9 && exec \"$@\"";
+    let nodes = "mknod -m 666 /dev/null c 1 3 && mknod -m 666 /dev/urandom c 1 9";
+    with_devices(nodes, fixture, given)
+}
+
+/// The same command where `/dev` has no more than these.
+fn with_devices(nodes: &str, fixture: &Fixture, given: &Command) -> Command {
+    let hide = format!("mount -t tmpfs none /dev && {nodes} && exec \"$@\"");
     let mut hidden = Command::new("unshare");
-    hidden.args(["--mount", "sh", "-c", hide, "sh"]).arg(given.get_program());
+    hidden.args(["--mount", "sh", "-c", &hide, "sh"]).arg(given.get_program());
     hidden.args(given.get_args()).current_dir(fixture.base());
     hidden.envs(given.get_envs().filter_map(|(name, value)| Some((name, value?))));
     hidden

@@ -162,6 +162,8 @@ fn not_even_root_goes_on_in_another_s_transaction() {
         let ran = fixture.sh(refused).failure();
         assert!(ran.stderr.contains("Permission denied"), "{refused}: {ran}");
     }
+    let why = fixture.sh("cat .workfs/why").success().stdout;
+    assert_eq!(why.matches("the transaction `t` is another user's or agent's").count(), 2, "{why}");
     by(&fixture, BOB, "mv .workfs/txn/t .workfs/commit && test $(cat f) = 1 -a ! -e g").success();
 }
 

@@ -13,3 +13,11 @@ use std::path::Path;
 pub fn proc_text(path: impl AsRef<Path>) -> io::Result<String> {
     Ok(String::from_utf8_lossy(&std::fs::read(path)?).into_owned())
 }
+
+/// Whether a process of this name space has ended, waited for or not.
+#[must_use]
+pub fn has_ended(process: u32) -> bool {
+    let stat = proc_text(format!("/proc/{process}/stat")).unwrap_or_default();
+    let state = stat.rsplit_once(')').and_then(|(_, rest)| rest.trim_start().chars().next());
+    matches!(state, None | Some('Z' | 'X'))
+}

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use crate::engine::{LeaseNote, Origin};
 use crate::names::{AgentName, Dentry, FileName};
 use crate::numbers::{Attempt, Ino, RecordKey, Requests, UnixNanos, Version, WorkspaceKey};
-use crate::store::NodeType;
+use crate::store::{NodeType, Record};
 
 /// One consequence of a committed change: something a kernel may have cached is not true any more.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -141,6 +141,10 @@ pub trait Audience: Send + Sync {
     /// Asks kernels to let go of nameless inodes that nobody there has. Another one than that of whoever took the
     /// name keeps what it was told of it, until it is asked for.
     fn let_go(&self, _: &[Ino]) {}
+    /// Whether somebody writes a file, or the record that it is, of whom nothing is judged yet.
+    fn is_written(&self, _: Ino, _: Option<&Record>) -> bool {
+        false
+    }
     /// Whether somebody has mapped what a record's inode was: a new version gets another one.
     fn is_mapped(&self, _: Ino) -> bool {
         false

@@ -31,6 +31,9 @@ impl Chore for PutAway {
         if dir == lies.dir {
             return Ok(false);
         }
+        if let Some(ino) = record.ino() {
+            turn.require_unwritten(&lies.name, (ino, Some(&record)))?;
+        }
         Rename::to_free(Dentry::of(lies.dir, lies.name.clone()), Dentry::of(dir, lies.name))
             .run(turn)?;
         Ok(true)

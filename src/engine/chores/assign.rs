@@ -12,8 +12,12 @@ pub(super) fn is_new(record: &Record) -> bool {
     record.attempt == Attempt(0)
 }
 
-/// Gives a ready record to the agent that it names.
-pub(super) fn assign(turn: &mut Turn<'_>, record: RecordKey) -> Result<bool, Stop> {
+/// Gives a ready record to the agent that it names; one whose text was just saved, whoever else writes it.
+pub(super) fn assign(
+    turn: &mut Turn<'_>,
+    record: RecordKey,
+    is_just_saved: bool,
+) -> Result<bool, Stop> {
     let record = turn.txn.record(record)?;
     let Some(record) = record.filter(|record| is_new(record) && record.readiness.when == When::Now)
     else {
@@ -32,6 +36,9 @@ pub(super) fn assign(turn: &mut Turn<'_>, record: RecordKey) -> Result<bool, Sto
     let Some(lane) = turn.state_dir(&lies.governed, claim.to, Some(&agent))? else {
         return Ok(false);
     };
+    if let Some(ino) = record.ino().filter(|_| !is_just_saved) {
+        turn.require_unwritten(&lies.name, (ino, Some(&record)))?;
+    }
     Rename::to_free(Dentry::of(lies.dir, lies.name.clone()), Dentry::of(lane, lies.name))
         .run(turn)?;
     Ok(true)

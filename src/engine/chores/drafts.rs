@@ -34,6 +34,7 @@ impl Chore for PutAside {
         if workspace.and_then(|workspace| workspace.dir) != Some(self.dir) {
             return Ok(false);
         }
+        turn.require_unwritten(&draft.name, (self.ino, None))?;
         let into = match turn.txn.lookup(self.dir, &self.into)? {
             Some(node) => as_directory(&node, &self.into)?,
             None => {

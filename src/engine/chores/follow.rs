@@ -19,6 +19,8 @@ use crate::store::{Read, StoreError};
 pub(super) enum Duty {
     /// A record that names a registered agent goes to its lane.
     Assign,
+    /// The same in the transaction in which its text was saved: whoever else is writing it has lost already.
+    AssignSaved,
     /// A finished record that names the next agent makes the record with which it goes on.
     HandOver,
 }
@@ -29,7 +31,7 @@ impl Duty {
     /// The name of the operation, by which `why` remembers what could not be done.
     fn operation(self) -> &'static str {
         match self {
-            Duty::Assign => "assign",
+            Duty::Assign | Duty::AssignSaved => "assign",
             Duty::HandOver => "handoff",
         }
     }
@@ -40,6 +42,14 @@ impl Duty {
 pub(super) struct Follow {
     pub record: RecordKey,
     pub duty: Duty,
+}
+
+impl Follow {
+    /// The same in a later transaction.
+    pub(super) fn later(self) -> Follow {
+        let duty = if self.duty == Duty::AssignSaved { Duty::Assign } else { self.duty };
+        Follow { duty, ..self }
+    }
 }
 
 impl Command for Follow {
@@ -70,7 +80,8 @@ impl Chore for Follow {
 
     fn run(self, turn: &mut Turn<'_>) -> Result<bool, Stop> {
         match self.duty {
-            Duty::Assign => assign::assign(turn, self.record),
+            Duty::Assign => assign::assign(turn, self.record, false),
+            Duty::AssignSaved => assign::assign(turn, self.record, true),
             Duty::HandOver => handoff::hand_over(turn, self.record),
         }
     }

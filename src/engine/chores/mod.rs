@@ -49,7 +49,7 @@ impl Turn<'_> {
     /// Does what follows from a change to a record; each round tries it again if it cannot be done.
     fn owe(&mut self, follow: Follow) {
         let undone = Arc::clone(self.undone);
-        self.follow_and(follow, move || undone.try_later(follow));
+        self.follow_and(follow, move || undone.try_later(follow.later()));
     }
 
     /// Makes `command` next; does that if it could not be made.
@@ -70,9 +70,22 @@ impl Turn<'_> {
     }
 
     /// What follows from a record's being ready, where it was not or has a new text.
-    pub(super) fn found_ready(&mut self, record: &Record) {
+    pub(super) fn found_ready(&mut self, record: &Record, is_new_text: bool) {
         if is_new(record) && self.config.assigns() {
-            self.owe(Follow { record: record.key, duty: Duty::Assign });
+            let duty = if is_new_text { Duty::AssignSaved } else { Duty::Assign };
+            self.owe(Follow { record: record.key, duty });
+        }
+    }
+
+    /// Refuses to take from under somebody what is being written.
+    fn require_unwritten(
+        &self,
+        name: &FileName,
+        (ino, record): (Ino, Option<&Record>),
+    ) -> Result<(), Refusal> {
+        match self.audience.is_written(ino, record) {
+            true => Err(Refusal::being_written(name)),
+            false => Ok(()),
         }
     }
 

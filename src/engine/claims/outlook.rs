@@ -17,6 +17,11 @@ use crate::store::{Read, Record, Standing, StoreError};
 
 use super::ready::{explain, unwritable};
 
+/// What keeps everybody from a parked record.
+pub const PARKED: &str = "its name is a backup's";
+/// The way out of that.
+pub const UNPARK: &str = "give it its name back (`mv X.yaml~ X.yaml`), or save it under that name";
+
 /// How it stands with a record.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Outlook {
@@ -30,7 +35,7 @@ pub struct Outlook {
     pub version: Version,
     /// How often it has been claimed.
     pub attempt: Attempt,
-    /// Whether its content is valid.
+    /// Whether its content is valid; of a parked one that is looked at when it has its name again.
     pub valid: bool,
     /// Whether it is ready.
     pub ready: bool,
@@ -41,7 +46,7 @@ pub struct Outlook {
 }
 
 impl Outlook {
-    /// Looks; `None` for a record that has no file.
+    /// Looks; `None` for a record that is gone.
     ///
     /// # Errors
     /// A failure of the store.
@@ -51,10 +56,15 @@ impl Outlook {
         record: &Record,
         (now, ends): (UnixNanos, &Ends),
     ) -> Result<Option<Outlook>, StoreError> {
-        let Standing::Live { dir, .. } = record.standing else { return Ok(None) };
+        let (dir, is_parked) = match record.standing {
+            Standing::Live { dir, .. } => (dir, false),
+            Standing::Parked { dir } => (dir, true),
+            Standing::Gone => return Ok(None),
+        };
         let home = governed(read, config, dir)?;
         let hindered = match (&home, ends.told(record)) {
             (_, Some(told)) => Some(ran_out(record, told)),
+            _ if is_parked => Some(PARKED.to_owned()),
             (None, None) => Some("its directory is no workspace's any more".to_owned()),
             (Some(home), None) => explain(read, &home.binding.kind, record, now)?,
         };
@@ -65,7 +75,7 @@ impl Outlook {
         };
         let (why, remedy) = match flaw {
             Some(Refusal { reason, remedy, .. }) => (Some(reason), Some(remedy)),
-            None => (hindered, None),
+            None => (hindered, is_parked.then(|| UNPARK.to_owned())),
         };
         Ok(Some(Outlook {
             id: record.id.to_string(),
@@ -73,7 +83,7 @@ impl Outlook {
             owner: record.owner.clone(),
             version: record.version,
             attempt: record.attempt,
-            valid: record.is_valid(),
+            valid: is_parked || record.is_valid(),
             ready,
             why,
             remedy,

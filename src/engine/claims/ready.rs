@@ -204,7 +204,7 @@ impl Turn<'_> {
         match record.readiness.when {
             When::Now if before != When::Now || is_new_text => {
                 self.effect(Effect::Ready(record.workspace, record.key));
-                self.found_ready(record);
+                self.found_ready(record, is_new_text);
             }
             When::At(at) => self.effect(Effect::Due(at)),
             When::Now | When::Waits => {}

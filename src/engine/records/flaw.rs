@@ -71,22 +71,26 @@ fn wrong(
 }
 
 /// What the present rules say against a text that was saved when others held. The record is what it was
-/// until its next text, which must be right.
+/// until its next text, which must be right, or is flagged.
 #[derive(Clone, Debug)]
 pub struct Breach {
     /// The first rule that it breaks.
     pub refusal: Refusal,
     /// Its status has no place where it lies.
     pub is_astray: bool,
+    /// By the policy `flag` a text that breaks this is saved all the same.
+    pub is_flagged: bool,
 }
 
 impl Breach {
     /// The same for who asks about the record.
     #[must_use]
     pub fn told(self) -> Refusal {
-        let reason =
-            format!("no text of it can be saved before this is mended: {}", self.refusal.reason);
-        Refusal { reason, ..self.refusal }
+        let until = match self.is_flagged {
+            true => "its next text is flagged unless this is mended",
+            false => "no text of it can be saved before this is mended",
+        };
+        Refusal { reason: format!("{until}: {}", self.refusal.reason), ..self.refusal }
     }
 }
 
@@ -120,7 +124,8 @@ pub fn breach(
     let Err(refusal) = text.judge(&home) else { return Ok(None) };
     let here = &home.kind().state(home.state).status;
     let is_out = |text: &Text| text.status(&home).is_some_and(|said| !here.contains(&said));
-    Ok(Some(Breach { refusal, is_astray: is_out(text) && is_out(&saved) }))
+    let is_flagged = home.governed.binding.policy.takes(refusal.rule);
+    Ok(Some(Breach { refusal, is_astray: is_out(text) && is_out(&saved), is_flagged }))
 }
 
 /// What the backup of a parked record says now; of one that is too large for a record, its beginning.

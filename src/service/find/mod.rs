@@ -6,7 +6,8 @@ mod in_ready;
 use super::{Exit, Failure, Part};
 use crate::config::Config;
 use crate::engine::{
-    self, Governed, NEXT, Slot, as_far_as_there, governed, node_at, path_of_dir, slot,
+    self, Governed, NEXT, PARKED, Slot, UNPARK, as_far_as_there, governed, node_at, path_of_dir,
+    slot,
 };
 use crate::kind::Place;
 use crate::ledger::{field, path_of_ledger};
@@ -56,8 +57,8 @@ impl FoundRecord {
             Standing::Live { dir, name, .. } => Ok(Dentry::of(*dir, name.clone())),
             Standing::Parked { .. } => Err(Failure::new(
                 Exit::Absent,
-                format!("`{}` has no file at the moment: its name is a backup's", self.record.id),
-                "give it its name back (`mv X.yaml~ X.yaml`), or save it under that name",
+                format!("`{}` has no file at the moment: {PARKED}", self.record.id),
+                UNPARK,
             )),
             Standing::Gone => Err(Failure::new(
                 Exit::Absent,

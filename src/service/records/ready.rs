@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::engine::{explain, unwritable};
+use crate::engine::{PARKED, UNPARK, explain, path_of_backup, unwritable};
 use crate::names::ShownPath;
 use crate::numbers::UnixNanos;
 use crate::service::find::{path_of, workspace};
@@ -93,12 +93,16 @@ pub(in crate::service) fn ready(
             let inbox = binding.kind.state(binding.kind.initial()).name.clone();
             let all = |visit: Visit<'_, Record>| read.records(workspace.key, visit);
             each(all, |record| {
-                let live = matches!(record.standing, Standing::Live { .. });
-                if !live || record.state != inbox || record.readiness.when == When::Now {
+                if record.state != inbox {
                     return Ok(());
                 }
-                // Its time may have come this very moment.
-                let why = explain(read, &binding.kind, &record, now)?;
+                let why = match record.standing {
+                    Standing::Gone => return Ok(()),
+                    Standing::Parked { .. } => Some(format!("{PARKED}; {UNPARK}")),
+                    Standing::Live { .. } if record.readiness.when == When::Now => return Ok(()),
+                    // Its time may have come this very moment.
+                    Standing::Live { .. } => explain(read, &binding.kind, &record, now)?,
+                };
                 row((read, part), workspace, &record, why)?.map_or(Ok(()), |row| rows.push(row))
             })?;
         }
@@ -114,7 +118,11 @@ fn row(
     why: Option<String>,
 ) -> Result<Option<ReadyRow>, Failure> {
     let UnixNanos(since) = record.readiness.since;
-    let Some(path) = path_of(read, record)?.filter(|path| part.has(path)) else { return Ok(None) };
+    let path = match record.standing {
+        Standing::Parked { .. } => path_of_backup(read, record)?,
+        Standing::Live { .. } | Standing::Gone => path_of(read, record)?,
+    };
+    let Some(path) = path.filter(|path| part.has(path)) else { return Ok(None) };
     Ok(Some(ReadyRow {
         id: record.id.to_string(),
         path: part.show(&path),

@@ -13,6 +13,7 @@ use crate::config::{CONFIG_KEY, Config};
 use crate::names::{Shown, first_few, printable, shell_word};
 use crate::service::fsck::outline;
 use crate::service::reply::text::size;
+use crate::service::status::chores_that_wait;
 use crate::service::{Exit, Reply, Service, Sink};
 use crate::store::sqlite::refuse_other;
 
@@ -381,9 +382,7 @@ fn not_valid(report: &mut DoctorReport, service: &Service, sink: Sink<'_>) {
     match misfits(&**service.engine.readers(), &service.engine.config(), &mut progress) {
         Ok(Misfits { all, .. }) if all.count > 0 => {
             let named = Misfits::named(&all);
-            let found = format!(
-                "records are not valid by it, and no text of them can be saved before they are mended, {named}"
-            );
+            let found = format!("{}, {named}", Misfits::TOLD);
             report.warn("configuration", found, "`workfs why ID` says what each needs");
         }
         // What of the store cannot be read is told of elsewhere.
@@ -397,7 +396,9 @@ fn not_valid(report: &mut DoctorReport, service: &Service, sink: Sink<'_>) {
 
 /// What chores could not do, of which a daemon knows that makes them.
 fn chores(report: &mut DoctorReport, service: &Service) {
-    for (path, why) in service.engine.undone().told() {
+    // What of the store cannot be read is told of elsewhere.
+    let waiting = service.read(|read| chores_that_wait(service, read)).unwrap_or_default();
+    for (path, why) in waiting {
         let remedy = "`workfs why` has the way out; it is tried again each minute";
         report.warn("chores", format!("{path}: {why}"), remedy);
     }

@@ -37,11 +37,15 @@ pub struct Misfit {
 pub struct Misfits {
     /// Records whose status has no place in their directories: the two would disagree.
     pub astray: Listed<Misfit>,
-    /// Records of which no text can be saved before it is mended, those among them.
+    /// Records whose next text must be right, or is flagged by the policy, those among them.
     pub all: Listed<Misfit>,
 }
 
 impl Misfits {
+    /// What that means for them.
+    pub const TOLD: &str = "records are not valid by it: until that is mended no text of them can be saved, or is \
+                            flagged where that is the policy";
+
     /// So many of them, and the first few.
     #[must_use]
     pub fn named(found: &Listed<Misfit>) -> String {
@@ -107,7 +111,7 @@ fn live(read: &dyn Read, config: &Config) -> Result<Vec<RecordKey>> {
 /// What is wrong with a record, and whether it is its status that has no place where it lies.
 fn look(read: &dyn Read, config: &Config, key: RecordKey) -> Result<Option<(bool, Misfit)>> {
     let Some(record) = read.record(key)? else { return Ok(None) };
-    let Some(Breach { refusal, is_astray }) = breach(read, config, &record)? else {
+    let Some(Breach { refusal, is_astray, .. }) = breach(read, config, &record)? else {
         return Ok(None);
     };
     let path = match &record.standing {

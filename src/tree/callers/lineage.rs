@@ -9,7 +9,7 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use parking_lot::Mutex;
-use workfs_mount::{proc_text, thread_here};
+use workfs_mount::{has_ended, proc_text, thread_here};
 
 use crate::limits::{ANCESTORS_MAX, LINEAGES_KEPT_FOR, LINEAGES_MAX};
 
@@ -133,13 +133,6 @@ pub(in crate::tree) fn family(line: &[u32]) -> impl Iterator<Item = u32> {
     let below = [None].into_iter().chain(line.iter().map(Some));
     let line = line.iter().zip(below);
     line.take_while(|(_, below)| below.is_none_or(|one| has_ended(*one))).map(|(one, _)| *one)
-}
-
-/// Whether a process has ended, waited for or not.
-pub(super) fn has_ended(process: u32) -> bool {
-    let stat = proc_text(format!("/proc/{process}/stat")).unwrap_or_default();
-    let state = stat.rsplit_once(')').and_then(|(_, rest)| rest.trim_start().chars().next());
-    matches!(state, None | Some('Z' | 'X'))
 }
 
 /// Whether a thread runs a program that only removes files.

@@ -20,7 +20,7 @@ use std::collections::{HashMap, HashSet};
 use std::time::{Duration, Instant};
 
 use parking_lot::Mutex;
-use workfs_mount::thread_here;
+use workfs_mount::{has_ended, thread_here};
 
 use crate::engine::Base;
 use crate::limits::{
@@ -28,7 +28,7 @@ use crate::limits::{
 };
 use crate::numbers::{RecordKey, Version};
 
-use super::lineage::{Lineage, Lineages, age, has_ended, is_shell, is_there};
+use super::lineage::{Lineage, Lineages, age, is_shell, is_there};
 
 #[derive(Clone, Copy)]
 struct Look {

@@ -22,6 +22,7 @@ use super::touched::{Touch, Touched, Touches};
 use crate::engine::{self, Audience, Effect, Fate, IsWritten, Live, Origin, Scopes};
 use crate::names::{AgentName, Dentry, FileName};
 use crate::numbers::{Attempt, Ino, RecordKey};
+use crate::store::Record;
 use crate::tree::callers::identity::Identity;
 use crate::tree::callers::{caller, seen::Seen};
 use crate::tree::handles::hold::Holds;
@@ -381,6 +382,10 @@ impl Audience for Hub {
 
     fn let_go(&self, inodes: &[Ino]) {
         self.members().iter().for_each(|member| member.mount.let_go(inodes));
+    }
+
+    fn is_written(&self, ino: Ino, record: Option<&Record>) -> bool {
+        self.busy.is_written(ino, record)
     }
 
     fn is_mapped(&self, ino: Ino) -> bool {

@@ -154,7 +154,8 @@ impl TxnTree {
         let mut table = self.table.lock();
         let txn = table.find(caller.mount, name).ok_or(Rule::Absent.errno(Door::Name))?;
         if !txn.is_of(caller) && !is_operator {
-            return Err(Rule::Forbidden.errno(Door::Name));
+            drop(table);
+            return Err(self.tell(caller, name, Door::Name, not_theirs(name)));
         }
         if txn.view.lock().committing {
             return Err(Rule::BeingWritten.errno(Door::Name));
@@ -169,7 +170,7 @@ impl TxnTree {
             return reply.send(Err(Rule::Absent.errno(Door::Rename)));
         };
         if !txn.is_of(caller) {
-            return reply.send(Err(Rule::Forbidden.errno(Door::Rename)));
+            return reply.send(Err(self.tell(caller, name, Door::Rename, not_theirs(name))));
         }
         let command = {
             let mut view = txn.view.lock();
@@ -199,6 +200,13 @@ impl TxnTree {
 fn path_of_txn(name: &FileName) -> TreePath {
     let above = TreePath::parse(".workfs/txn").unwrap_or_default();
     above.join(name.clone())
+}
+
+/// Who has not begun a transaction neither commits it nor, but for operators, throws it away.
+fn not_theirs(name: &FileName) -> Refusal {
+    let reason = format!("the transaction `{name}` is another user's or agent's");
+    let remedy = "have it committed by whoever began it; an operator can throw it away (`rmdir`)";
+    Refusal::new(Rule::Forbidden, reason, remedy)
 }
 
 /// Whether a rename from `.workfs/txn` into this directory is a commit.
