@@ -232,6 +232,16 @@ pub const CLEANUPS_MAX: usize = 1024;
 /// How long the kernel may keep names and attributes that are invalidated exactly.
 pub const CACHE_TTL: Duration = Duration::from_secs(3600);
 
+/// Files with holes of which is remembered what was read: beyond it those are forgotten that no kernel knows any more.
+pub const FILLED_FILES_MAX: usize = 4096;
+
+/// So many ranges are told apart in each of them.
+pub const FILLED_RANGES_MAX: usize = 64;
+
+/// How long a kernel may keep the name `ready` of a workspace, whose directory may come to be none by a move: who claims
+/// one record after the other does not look it up each time. What it stands for is asked each time.
+pub const READY_TTL: Duration = Duration::from_secs(1);
+
 /// While something is to happen at a certain time, the clock is looked at this often: it may have
 /// been set, or the machine may have slept.
 pub const CLOCK_LOOK: Duration = Duration::from_secs(10);

@@ -11,7 +11,7 @@ use std::thread;
 
 use rustix::fs::{AtFlags, CWD, RenameFlags, StatxFlags, XattrFlags, setxattr, statx};
 
-use crate::harness::{Setup, long, rename_with};
+use crate::harness::{Fixture, Setup, long, python, rename_with};
 
 /// Times that something is changed while others look.
 fn rounds() -> usize {
@@ -232,4 +232,38 @@ fn a_directory_that_another_mount_moves_away_before_its_name_is_removed() {
     });
     assert!(open.len() > rounds() / 100, "{}", open.len());
     assert_eq!(fixture.walk(&one), fixture.walk(&other));
+}
+
+// P7.1
+#[test]
+fn what_a_mapping_has_written_into_a_hole_is_no_hole_for_who_copies() {
+    let fixture = Fixture::new();
+    let script = "\
+import mmap, os, subprocess
+dir = 'scratchpad/'
+os.makedirs(dir)
+fd = os.open(dir + 'f', os.O_RDWR | os.O_CREAT)
+os.ftruncate(fd, 1 << 30)
+mapped = mmap.mmap(fd, 1 << 30)
+for at in (300000, 700 << 20):
+    mapped[at:at + 10] = b'0123456789'
+data, at = [], 0
+while True:
+    try:
+        at = os.lseek(fd, at, os.SEEK_DATA)
+    except OSError:
+        break
+    end = os.lseek(fd, at, os.SEEK_HOLE)
+    data.append((at, end))
+    at = end
+assert sum(end - at for at, end in data) < 16 << 20, data
+for how in ('auto', 'always'):
+    subprocess.run(['cp', '--sparse=' + how, dir + 'f', dir + 'g'], check=True)
+    with open(dir + 'g', 'rb') as copied:
+        for at in (300000, 700 << 20):
+            copied.seek(at)
+            assert copied.read(10) == b'0123456789', (how, at)
+";
+    fixture.sh(&format!("{} - <<'END'\n{script}END", python().display())).success();
+    fixture.fsck_clean();
 }

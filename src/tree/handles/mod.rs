@@ -5,6 +5,7 @@
 //! Deliberately not here: what is written (`saves`), and names (`nodes`).
 
 mod apart;
+mod filled;
 pub(super) mod hold;
 mod locked;
 pub(super) mod open;
@@ -23,10 +24,10 @@ use std::time::Instant;
 use parking_lot::{Mutex, RwLock};
 use workfs_mount::{Caller, Handle, MountId, Shares, UsedUp};
 
-use crate::limits::{HANDLES_MAX, READ_AT_ONCE_WITHIN};
+use crate::limits::{CHUNK_BYTES, HANDLES_MAX, READ_AT_ONCE_WITHIN};
 use crate::numbers::Ino;
 use crate::refusal::{Refusal, Rule};
-use crate::store::OrderKey;
+use crate::store::{Node, OrderKey};
 use crate::tree::Hub;
 use crate::tree::computed::listing::ComputedNames;
 use crate::tree::nodes::cleanups::Cleanups;
@@ -35,6 +36,7 @@ use crate::tree::nodes::kept_listing::Short;
 use crate::tree::ready::waits::Waited;
 use crate::tree::saves::plain_save::Wrote;
 use crate::tree::saves::staged::{Pages, Staged};
+use filled::Filled;
 use hold::Hold;
 use pins::{Pins, Text};
 use sizes::Sizes;
@@ -51,6 +53,8 @@ pub(super) enum Open {
         wrote: Wrote,
         /// It is only read.
         reads: bool,
+        /// It may be mapped to be written: such bytes we hear of when the kernel writes them.
+        maps: bool,
     },
     /// A record or draft: reads come from the version that was current at `open`, writes are
     /// staged until they are judged.
@@ -181,6 +185,9 @@ pub(super) struct Handles {
     next: AtomicU64,
     /// Handles that run their file, by inode.
     running: OpenCounts,
+    /// Handles that may be mapped to be written, by inode.
+    mappable: OpenCounts,
+    filled: Filled,
     /// Of what size the texts are that handles have.
     pub sizes: Sizes,
     /// Saves by handles that were refused a moment ago.
@@ -235,6 +242,8 @@ impl Handles {
             table: RwLock::new(Table { rows: HashMap::new(), shares: Shares::of(HANDLES_MAX) }),
             next: AtomicU64::new(1),
             running: OpenCounts::default(),
+            mappable: OpenCounts::default(),
+            filled: Filled::default(),
             sizes: Sizes::default(),
             cleanups: Cleanups::default(),
             hub,
@@ -258,6 +267,9 @@ impl Handles {
         held.kept = true;
         if matches!(open, Open::Plain { runs: true, .. }) {
             self.running.add(held.ino);
+        }
+        if matches!(open, Open::Plain { maps: true, .. }) {
+            self.mappable.add(held.ino);
         }
         let number = self.next.fetch_add(1, Ordering::Relaxed);
         // Nobody else has it yet: who has locked one looks for others in the table.
@@ -315,6 +327,9 @@ impl Handles {
         if matches!(*open, Open::Plain { runs: true, .. }) {
             self.running.remove(ino);
         }
+        if matches!(*open, Open::Plain { maps: true, .. }) {
+            self.mappable.remove(ino);
+        }
         if let Open::Staged(staged) = &*open {
             self.note_pages(ino, &mut staged.lock(), Pages::None);
         }
@@ -358,6 +373,27 @@ impl Handles {
     /// Whether this file is run.
     pub fn is_running(&self, ino: Ino) -> bool {
         self.running.is_open(ino)
+    }
+
+    /// A kernel fills pages of a plain file, of which holes may be part.
+    pub fn note_filled(
+        &self,
+        node: &Node,
+        (offset, size): (u64, usize),
+        knows: impl Fn(Ino) -> bool,
+    ) {
+        let chunk = CHUNK_BYTES as u64;
+        let end = node.size.min(offset.saturating_add(size as u64));
+        if node.chunks < node.size.div_ceil(chunk) && offset < end {
+            // FILE_BYTES_MAX keeps them within 24 bits.
+            let chunks = (offset / chunk) as u32..end.div_ceil(chunk) as u32;
+            self.filled.note(node.ino, chunks, knows);
+        }
+    }
+
+    /// Whether somebody may have mapped it to write to it.
+    pub fn may_be_mapped(&self, ino: Ino) -> bool {
+        self.mappable.is_open(ino)
     }
 
     /// Whether it is run through another mount than this.

@@ -424,7 +424,8 @@ impl WorkTree {
 }
 
 pub(super) fn plain(flags: OpenFlags, wrote: Wrote) -> Open {
-    Open::Plain { append: flags.append, runs: flags.execute, reads: !flags.write, wrote }
+    let (reads, maps) = (!flags.write, flags.read && flags.write);
+    Open::Plain { append: flags.append, runs: flags.execute, reads, maps, wrote }
 }
 
 /// What `why` tells of a computed file has no path.

@@ -1,5 +1,7 @@
 //! `lseek` for holes and data.
 
+use std::ops::Range;
+
 use workfs_mount::{Errno, Handle, SeekHole};
 
 use crate::limits::CHUNK_BYTES;
@@ -9,6 +11,7 @@ use crate::tree::computed::events;
 use crate::tree::{Answer, WorkTree};
 
 use super::Open;
+use super::filled::next_in;
 
 impl WorkTree {
     pub(in crate::tree) fn seek_file(
@@ -27,7 +30,11 @@ impl WorkTree {
         };
         let found = match whole {
             Some(size) => seek_whole(size, offset, seek),
-            None => self.read(|read| seek_plain(read, ino, offset, seek))?,
+            None => {
+                let may_be_mapped = self.handles.may_be_mapped(ino);
+                let filled = if may_be_mapped { self.handles.filled.of(ino) } else { Vec::new() };
+                self.read(|read| seek_plain(read, ino, (offset, seek), &filled))?
+            }
         };
         found.ok_or(Errno::ENXIO)
     }
@@ -38,12 +45,13 @@ fn seek_whole(size: u64, offset: u64, seek: SeekHole) -> Option<u64> {
     (offset < size).then_some(if seek == SeekHole::Data { offset } else { size })
 }
 
-/// Data and holes of a plain file: a missing chunk is a hole.
+/// Data and holes of a plain file: a missing chunk is a hole, but for those of which pages were filled and may have
+/// been written.
 fn seek_plain(
     read: &dyn Read,
     ino: Ino,
-    offset: u64,
-    seek: SeekHole,
+    (offset, seek): (u64, SeekHole),
+    filled: &[Range<u32>],
 ) -> Result<Option<u64>, StoreError> {
     let chunk = CHUNK_BYTES as u64;
     let Some(node) = read.node(ino)?.filter(|node| offset < node.size) else { return Ok(None) };
@@ -52,17 +60,20 @@ fn seek_plain(
     if node.class != Class::Plain {
         return Ok(seek_whole(node.size, offset, seek));
     }
+    let next_data = |index| {
+        let next = [read.next_chunk(ino, index)?, next_in(filled, index)];
+        Ok::<_, StoreError>(next.into_iter().flatten().min())
+    };
     match seek {
         SeekHole::Data => {
-            let next = read.next_chunk(ino, first)?;
-            let at = next.map(|index| offset.max(u64::from(index) * chunk));
+            let at = next_data(first)?.map(|index| offset.max(u64::from(index) * chunk));
             Ok(at.filter(|at| *at < node.size))
         }
         // As many chunks as it can have: no holes to look for.
         SeekHole::Hole if node.chunks >= node.size.div_ceil(chunk) => Ok(Some(node.size)),
         SeekHole::Hole => {
             let mut index = first;
-            while read.next_chunk(ino, index)? == Some(index) {
+            while next_data(index)? == Some(index) {
                 index += 1;
             }
             Ok(Some(offset.max(u64::from(index) * chunk).min(node.size)))
