@@ -20,6 +20,7 @@ mod whereabouts;
 pub use errno::Errno;
 pub use error::{MOUNT_ON_OWN, MountError};
 pub use ids::{Handle, Ino, MountId, ROOT};
+pub use kernel::invalidation::Invalidation;
 pub use locks::Locks;
 pub use mounting::as_user::as_user;
 pub use mounting::attach::{Unmounting, unmount};

@@ -115,8 +115,18 @@ pub struct Attr {
 pub struct Entry {
     /// The attributes.
     pub attr: Attr,
-    /// How long name and attributes may be cached unless invalidated.
+    /// How long the attributes may be cached unless invalidated.
     pub ttl: Duration,
+    /// How long the name may be.
+    pub name_ttl: Duration,
+}
+
+impl Entry {
+    /// Name and attributes may be cached for as long.
+    #[must_use]
+    pub fn new(attr: Attr, ttl: Duration) -> Entry {
+        Entry { attr, ttl, name_ttl: ttl }
+    }
 }
 
 /// How the kernel is to treat an open file.
@@ -282,14 +292,14 @@ pub enum SeekHole {
 /// A file tree that can be served to the kernel.
 ///
 /// Reads return; changes get a [`Reply`]. A tree must never touch the mount that serves it, and
-/// never send an invalidation of an entry from inside a call (see [`Invalidation`]).
+/// never send an invalidation of an entry from inside a call (see [`Invalidation`](crate::Invalidation)).
 ///
 /// The kernel leaves it to the tree to clear the set-user-id bit (and the set-group-id bit of what
 /// a group may run) when a file is written, truncated or given another owner: that is the price of
 /// HANDLE_KILLPRIV_V2, without which each write would ask for an extended attribute first.
 pub trait Tree: Send + Sync + 'static {
     /// Finds `name` in directory `parent`. `None`: there is none, and the kernel may remember that
-    /// until it is told ([`Invalidation::Appeared`]); ENOENT: it is to ask again.
+    /// until it is told ([`Appeared`](crate::Invalidation::Appeared)); ENOENT: it is to ask again.
     fn lookup(&self, caller: &Caller, parent: Ino, name: &OsStr) -> Result<Option<Entry>, Errno>;
     /// Attributes of an inode; with a handle, as that handle sees it (staged size).
     fn getattr(&self, caller: &Caller, ino: Ino, handle: Option<Handle>) -> Result<Entry, Errno>;
@@ -333,7 +343,7 @@ pub trait Tree: Send + Sync + 'static {
         detail: Detail,
         emit: &mut dyn FnMut(DirEntry) -> bool,
     ) -> Result<(), Errno>;
-    /// Whether this look may take long, at what no kernel keeps (no [`Invalidation`] ever takes back what is told of
+    /// Whether this look may take long, at what no kernel keeps (no [`Invalidation`](crate::Invalidation) ever takes back what is told of
     /// it). A thread of its own then looks, and neither the mount's other requests nor what its kernel is to forget
     /// wait for it.
     fn takes_long(&self, look: Look<'_>) -> bool;
@@ -457,37 +467,6 @@ pub trait Tree: Send + Sync + 'static {
     );
     /// Removes an extended attribute.
     fn removexattr(&self, caller: &Caller, ino: Ino, name: &OsStr, reply: Reply<()>);
-}
-
-/// What the kernel must forget because it changed behind its back. Pages of a file need none: a
-/// reader that sees a new size or modification time drops them, so that a change of content is
-/// told as a change of attributes.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Invalidation {
-    /// Cached attributes of an inode.
-    Attr(Ino),
-    /// An inode has another owner or group, or other ones of the bits set-user-id, set-group-id and sticky. What
-    /// these allow the kernel sees by what it was told last, void or not, unless it asks for the name
-    /// (`setattr_prepare`, `check_sticky` and `xattr_permission` in its `fs`).
-    Rights(Ino),
-    /// Names of a directory came or went: what its listings tell is to be asked for again, for a while.
-    Restless(Ino),
-    /// A name came: a kernel that was told that it is absent must ask again.
-    Appeared {
-        /// The directory.
-        parent: Ino,
-        /// The name.
-        name: Vec<u8>,
-    },
-    /// A name in a directory vanished, or stands for something else.
-    Entry {
-        /// The directory.
-        parent: Ino,
-        /// The name.
-        name: Vec<u8>,
-        /// What the kernel may believe it to stand for; if it never heard of that, nothing is to do.
-        child: Ino,
-    },
 }
 
 /// Converts nanoseconds since the epoch to the standard library's type.

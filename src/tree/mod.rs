@@ -207,7 +207,8 @@ impl Tree for WorkTree {
     fn readlink(&self, _: &Caller, ino: Ino) -> Answer<Vec<u8>> {
         if let Some(link) = Computed::of(ino) {
             let target = self.read(|read| self.link_target(read, link))?;
-            return target.map(|name| name.as_bytes().to_vec()).ok_or(Errno::ENOENT);
+            // Whoever has it by its name looks that up again.
+            return target.map(|name| name.as_bytes().to_vec()).ok_or(Errno::ESTALE);
         }
         self.read(|read| read.symlink(ino))?.ok_or(Errno::EINVAL)
     }
@@ -255,7 +256,7 @@ impl Tree for WorkTree {
         emit: &mut dyn FnMut(DirEntry) -> bool,
     ) -> Answer<()> {
         self.list(caller, ino, (handle, cookie, detail), &mut |listed| {
-            let Entry { attr, ttl } = self.told(caller, listed.attr, listed.ttl);
+            let Entry { attr, ttl, .. } = self.told(caller, listed.attr, listed.ttl);
             emit(DirEntry { attr, ttl, ..listed })
         })
     }

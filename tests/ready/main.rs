@@ -13,6 +13,7 @@ mod cost;
 mod desk;
 mod dir;
 mod ended;
+mod next;
 mod order;
 mod passed_on;
 mod wait;

@@ -4,6 +4,7 @@
 
 pub(super) mod absent;
 pub(super) mod gate;
+pub(super) mod invalidation;
 pub(super) mod line;
 mod lookups;
 pub(super) mod notifier;

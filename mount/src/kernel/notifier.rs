@@ -27,10 +27,10 @@ use fuser::Notifier;
 use parking_lot::Mutex;
 
 use super::gate::{Gate, Shut};
+use super::invalidation::Invalidation;
 use super::line::{self, Line};
 use crate::ids::Ino;
 use crate::requests::view::View;
-use crate::tree::Invalidation;
 
 /// How long after the last inode left a name all are forgotten once more, which a listing may have brought back:
 /// long after whoever lists has read the answer, and before that inode is not remembered any more (`stale`). Those

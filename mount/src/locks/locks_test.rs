@@ -30,6 +30,13 @@ fn ask(locks: &Arc<Locks>, ino: u64, lock: Lock, ask: Ask) -> Answers {
     answers
 }
 
+fn test(locks: &Arc<Locks>, ino: u64, lock: Lock) -> Receiver<Result<Option<Lock>, Errno>> {
+    let (send, answers) = unbounded();
+    let reply = Reply::new(move |result| send.send(result).unwrap());
+    locks.test((Ino(ino), lock, std::process::id()), reply);
+    answers
+}
+
 fn take(locks: &Arc<Locks>, ino: u64, lock: Lock) -> Result<(), Errno> {
     ask(locks, ino, lock, Ask::Try).try_recv().unwrap()
 }
@@ -183,4 +190,25 @@ fn who_does_not_want_to_wait_waits_for_a_lock_that_is_about_to_go() {
     assert_eq!(four.recv_timeout(Duration::from_secs(60)), Ok(Err(Errno::EAGAIN)));
     assert_eq!(take(&locks, 1, flock(4, Kind::Exclusive)), Err(Errno::EAGAIN), "only once");
     assert!(locks.was_held(Ino(1)) && !locks.was_held(Ino(2)));
+}
+
+// P7.6
+#[test]
+fn who_asks_of_a_lock_that_may_be_about_to_go_is_told_when_it_has_gone_or_stays() {
+    let locks = Arc::new(Locks::default());
+    let (held, wanted) = (flock(1, Kind::Exclusive), flock(2, Kind::Exclusive));
+    take(&locks, 1, held).unwrap();
+    assert_eq!(test(&locks, 1, wanted).try_recv().unwrap().unwrap().unwrap().handle, Handle(1));
+    let other = Owner { mount: MountId(0), number: 9 };
+    locks.closed(Ino(1), other, Handle(1));
+    let goes = test(&locks, 1, wanted);
+    assert_eq!(goes.try_recv().err(), Some(TryRecvError::Empty));
+    locks.released(Ino(1), Handle(1));
+    assert_eq!(goes.try_recv().unwrap().unwrap(), None);
+    assert_eq!(locks.state.lock().held, 0, "it has taken nothing");
+    // A copy of the descriptor was closed, and another is open.
+    take(&locks, 1, held).unwrap();
+    locks.closed(Ino(1), other, Handle(1));
+    let stays = test(&locks, 1, wanted).recv_timeout(Duration::from_secs(60)).unwrap();
+    assert_eq!(stays.unwrap().unwrap().handle, Handle(1));
 }

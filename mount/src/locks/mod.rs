@@ -67,6 +67,8 @@ struct Waiter {
     since: Instant,
     /// Who did not want to wait waits until then.
     until: Option<Instant>,
+    /// It only asks, and takes nothing.
+    asks: bool,
     /// How many times in a row it may have been told of a signal.
     perhaps: u32,
     reply: Reply<()>,
@@ -148,6 +150,13 @@ impl State {
         self.change(ino, |table| table.put(lock));
     }
 
+    /// Has somebody wait, under a number of its own.
+    fn wait(&mut self, waiter: Waiter) {
+        let number = self.next_waiter;
+        self.next_waiter += 1;
+        self.waiters.push(Waiter { number, ..waiter });
+    }
+
     /// Changes one file's table and keeps the count.
     fn change<T>(&mut self, ino: Ino, change: impl FnOnce(&mut Table) -> T) -> T {
         let table = self.files.entry(ino).or_default();
@@ -179,8 +188,10 @@ impl State {
         let mut answers = Vec::new();
         let mut at = 0;
         while at < self.waiters.len() {
-            let Waiter { ino: of, lock, until, .. } = self.waiters[at];
-            if of == ino && self.conflict(ino, &lock).is_none() {
+            let Waiter { ino: of, lock, until, asks, .. } = self.waiters[at];
+            if of == ino && asks && self.goes_until(ino, &lock).is_none() {
+                answers.push((self.waiters.remove(at).reply, Ok(())));
+            } else if of == ino && !asks && self.conflict(ino, &lock).is_none() {
                 let changes = self.files.get(&ino).is_some_and(|table| table.changes_kind(&lock));
                 self.put(ino, lock);
                 answers.push((self.waiters.remove(at).reply, Ok(())));
@@ -257,6 +268,37 @@ impl Locks {
         self.state.lock().conflict(ino, lock).copied()
     }
 
+    /// Tells what stands in the way of a lock: of what may be about to go, when it has gone or may not any more.
+    pub(crate) fn test(
+        self: &Arc<Self>,
+        (ino, lock, thread): (Ino, Lock, u32),
+        reply: Reply<Option<Lock>>,
+    ) {
+        let mut state = self.state.lock();
+        let until = state.goes_until(ino, &lock);
+        let waits = until.is_some() && state.refuses_to_wait(ino, &lock).is_none();
+        if waits && self.watch(&mut state) {
+            let me = Arc::clone(self);
+            let reply = Reply::new(move |_| reply.send(Ok(me.conflict(ino, &lock))));
+            state.wait(Waiter {
+                number: 0,
+                ino,
+                lock,
+                thread,
+                since: Instant::now(),
+                until,
+                asks: true,
+                perhaps: 0,
+                reply,
+            });
+            self.waits.notify_one();
+            return;
+        }
+        let found = state.conflict(ino, &lock).copied();
+        drop(state);
+        reply.send(Ok(found));
+    }
+
     /// What its own open file holds there: nothing stands in the way of a lock's end, and who asks for that wants to
     /// know this (`F_OFD_GETLK` with `F_UNLCK`).
     pub(crate) fn own(&self, ino: Ino, lock: &Lock) -> Option<Lock> {
@@ -296,10 +338,17 @@ impl Locks {
         };
         let granted = if ask == Ask::Unlock || changes { state.grant(ino) } else { Vec::new() };
         let Some(verdict) = verdict else {
-            let (number, since) = (state.next_waiter, Instant::now());
-            state.next_waiter += 1;
-            let waiter = Waiter { number, ino, lock, thread, since, until, perhaps: 0, reply };
-            state.waiters.push(waiter);
+            state.wait(Waiter {
+                number: 0,
+                ino,
+                lock,
+                thread,
+                since: Instant::now(),
+                until,
+                asks: false,
+                perhaps: 0,
+                reply,
+            });
             if until.is_some() {
                 self.waits.notify_one();
             }

@@ -526,12 +526,12 @@ impl Filesystem for Adapter {
         reply: ReplyLock,
     ) {
         let (lock, unlock) = self.lock(request, (fh, owner), (start, end), (kind, pid));
-        let under = self.calls.requests.begin(Operation::Getlk);
-        let ino = self.ino(number);
-        let found =
-            if unlock { self.locks.own(ino, &lock) } else { self.locks.conflict(ino, &lock) };
-        drop(under);
-        answer::lock(found, reply);
+        let (ino, thread) = (self.ino(number), self.caller(request).pid);
+        let reply = answer::lock(reply).counted(self.calls.requests.begin(Operation::Getlk));
+        match unlock {
+            true => reply.send(Ok(self.locks.own(ino, &lock))),
+            false => self.locks.test((ino, lock, thread), reply),
+        }
     }
 
     fn setlk(

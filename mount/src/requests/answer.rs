@@ -75,7 +75,8 @@ pub(crate) fn looked(
     Reply::new(move |result: Result<Option<Entry>, Errno>| match result {
         Ok(Some(entry)) => {
             gate.note(entry.attr.ino);
-            reply.entry(&entry.ttl, &view.shown(&entry.attr), GENERATION);
+            let (attr, ttl, name_ttl) = (view.shown(&entry.attr), entry.ttl, entry.name_ttl);
+            reply.entry_with_ttls(&ttl, &name_ttl, &attr, GENERATION);
         }
         Ok(None) if gate.note_absent(parent, &name) => {
             reply.entry(&absent::TTL, &view.shown(&Attr::bare(Ino(0), NodeType::File)), GENERATION);
@@ -159,15 +160,16 @@ pub(crate) fn written(reply: ReplyWrite) -> Reply<u32> {
     })
 }
 
-/// The lock that stands in the way, or that none does.
-pub(crate) fn lock(found: Option<Lock>, reply: ReplyLock) {
-    match found {
-        Some(Lock { kind: Kind::Shared, start, end, pid, .. }) => {
-            reply.locked(start, end, libc::F_RDLCK, pid);
+/// The lock that is in the way of another; none is told of as F_UNLCK.
+pub(crate) fn lock(reply: ReplyLock) -> Reply<Option<Lock>> {
+    Reply::new(move |result: Result<Option<Lock>, Errno>| match result {
+        Ok(Some(Lock { kind, start, end, pid, .. })) => {
+            let kind = if kind == Kind::Shared { libc::F_RDLCK } else { libc::F_WRLCK };
+            reply.locked(start, end, kind, pid);
         }
-        Some(Lock { start, end, pid, .. }) => reply.locked(start, end, libc::F_WRLCK, pid),
-        None => reply.locked(0, 0, libc::F_UNLCK, 0),
-    }
+        Ok(None) => reply.locked(0, 0, libc::F_UNLCK, 0),
+        Err(error) => reply.error(errno(error)),
+    })
 }
 
 /// A position in a file.

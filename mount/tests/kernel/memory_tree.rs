@@ -129,7 +129,7 @@ impl State {
     }
 
     fn entry(&mut self, ino: Ino) -> Result<Entry, Errno> {
-        Ok(Entry { attr: self.node(ino)?.attr, ttl: TTL })
+        Ok(Entry::new(self.node(ino)?.attr, TTL))
     }
 
     fn handle(&mut self, ino: Ino, flags: OpenFlags) -> Handle {

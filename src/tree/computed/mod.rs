@@ -25,6 +25,7 @@ use crate::kind::Role;
 use crate::names::{AGENTS_FILE, CONTROL_DIR, Dentry, FileName};
 use crate::numbers::{G, Ino, RecordKey, RefusalKey};
 use crate::store::{Class, Read, Result};
+use crate::tree::ready::links::LinkNumber;
 
 pub(super) use long::takes_long;
 use pasts::{PastDir, PastOf, Pasts};
@@ -73,14 +74,12 @@ pub(super) enum Computed {
     UnmadeWhy(RefusalKey),
     /// `ready/` of the workspace with this directory.
     Ready(Ino),
-    /// `.next` in it: a link to the best, and what is moved to claim that.
-    Next(Ino),
+    /// `.next` in it, a link to the best, which is moved to claim that; or in a lane, a link to what came by it last.
+    Next(LinkNumber),
     /// `.wait` in it.
     Wait(Ino),
     /// `.gitignore` in it.
     Ignored(Ino),
-    /// `.next` in this lane: a link to what came by it last.
-    Last(Ino),
     /// `.workfs/history/` or a directory below it.
     History(PastDir),
     /// A version that this event made.
@@ -141,7 +140,7 @@ impl Computed {
     }
 
     pub fn is_link(self) -> bool {
-        matches!(self, Computed::Next(_) | Computed::Last(_) | Computed::AsOf(_))
+        matches!(self, Computed::Next(_) | Computed::AsOf(_))
     }
 
     /// Whether it lies in `.workfs/`, which is no part of what a mount's options show otherwise.
@@ -155,7 +154,6 @@ impl Computed {
                 | Computed::Next(_)
                 | Computed::Wait(_)
                 | Computed::Ignored(_)
-                | Computed::Last(_)
         )
     }
 
@@ -393,7 +391,6 @@ pub(super) fn render(read: &dyn Read, viewer: &Viewer, file: Computed) -> Result
         | Computed::Ready(_)
         | Computed::Next(_)
         | Computed::Wait(_)
-        | Computed::Last(_)
         | Computed::AsOf(_) => Vec::new(),
     })
 }

@@ -3,6 +3,7 @@
 //! What must stay true: they lie above all stored ones, and each says by itself which node it is.
 
 use crate::numbers::{G, Ino, RecordKey, RefusalKey};
+use crate::tree::ready::links::LinkNumber;
 
 use super::pasts::PastDir;
 use super::{CONTROL, Computed};
@@ -14,7 +15,7 @@ const WHY: u64 = 1 << 50;
 const READY: u64 = 1 << 51;
 const NEXT: u64 = 1 << 52;
 const WAIT: u64 = 1 << 53;
-const LAST: u64 = 1 << 54;
+// 1 << 54 is free.
 const HISTORY: u64 = 1 << 55;
 const PAST: u64 = 1 << 56;
 const HOLD: u64 = 1 << 57;
@@ -52,10 +53,9 @@ impl Computed {
             Computed::FileWhy(ino) => WHY | ino.0,
             Computed::UnmadeWhy(key) => UNMADE | key.0,
             Computed::Ready(dir) => READY | dir.0,
-            Computed::Next(dir) => NEXT | dir.0,
+            Computed::Next(LinkNumber(number)) => NEXT | number,
             Computed::Wait(dir) => WAIT | dir.0,
             Computed::Ignored(dir) => IGNORED | dir.0,
-            Computed::Last(lane) => LAST | lane.0,
             Computed::History(PastDir::Numbered(number)) => HISTORY | number,
             Computed::History(PastDir::Record(key)) => PAST_OF | key.0,
             Computed::Past(g) => PAST | g.0,
@@ -83,9 +83,8 @@ impl Computed {
             number if number & HISTORY != 0 => {
                 Computed::History(PastDir::Numbered(number & !HISTORY))
             }
-            number if number & LAST != 0 => Computed::Last(Ino(number & !LAST)),
             number if number & WAIT != 0 => Computed::Wait(Ino(number & !WAIT)),
-            number if number & NEXT != 0 => Computed::Next(Ino(number & !NEXT)),
+            number if number & NEXT != 0 => Computed::Next(LinkNumber(number & !NEXT)),
             number if number & READY != 0 => Computed::Ready(Ino(number & !READY)),
             number if number & WHY != 0 => Computed::FileWhy(Ino(number & !WHY)),
             number if number & REJECTED != 0 => Computed::Rejected(RefusalKey(number & !REJECTED)),

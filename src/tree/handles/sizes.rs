@@ -121,7 +121,7 @@ impl WorkTree {
     ) -> Entry {
         let saved = attr.size;
         let owns = self.handles.sizes.other_than(saved, caller.mount, attr.ino);
-        let Some(owns) = owns else { return Entry { attr, ttl } };
+        let Some(owns) = owns else { return Entry::new(attr, ttl) };
         let by_handle = owns.iter().find(|own| Some(Handle(own.handle)) == handle);
         if let Some(size) =
             by_handle.map(|own| own.size).or_else(|| self.of_process(caller, (saved, &owns)))
@@ -135,7 +135,7 @@ impl WorkTree {
         if known != attr.size {
             self.hub.outdate_answers(caller.mount, attr.ino);
         }
-        Entry { attr, ttl: Duration::ZERO }
+        Entry::new(attr, Duration::ZERO)
     }
 
     /// The size that a process goes by which has a file open. `fstat` does not say by which descriptor: to

@@ -28,7 +28,7 @@ use crate::tree::callers::{caller, seen::Seen};
 use crate::tree::handles::hold::Holds;
 use crate::tree::handles::{OpenCounts, Unread};
 use crate::tree::nodes::kept_listing::KeptListings;
-use crate::tree::ready::nexts::Nexts;
+use crate::tree::ready::{links::Links, nexts::Nexts};
 use crate::tree::saves::{busy::Busy, unborn::Unborn};
 
 #[derive(Clone)]
@@ -66,6 +66,7 @@ pub struct Hub {
     pub(in crate::tree) absent: Absent,
     pub(in crate::tree) kept_listings: KeptListings,
     pub(in crate::tree) nexts: Nexts,
+    pub(in crate::tree) links: Links,
 }
 
 impl Hub {
@@ -161,6 +162,7 @@ impl Hub {
         self.identities.write().remove(&id);
         self.old_pages.lock().remove_mount(id);
         self.kept_listings.remove_mount(id);
+        self.links.remove_mount(id);
     }
 
     /// Whom a mount acts for; `None` if it was never introduced or is gone.

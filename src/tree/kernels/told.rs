@@ -264,6 +264,6 @@ impl StandIn {
         debug_assert!(is_own_number || self.ino.0 < STAND_IN, "a number of neither");
         let attr =
             Attr { uid: caller.uid, gid: caller.gid, ..Attr::bare(self.ino, self.node_type) };
-        Entry { attr, ttl: Duration::ZERO }
+        Entry::new(attr, Duration::ZERO)
     }
 }

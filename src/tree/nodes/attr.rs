@@ -2,10 +2,10 @@
 
 use std::time::Duration;
 
-use workfs_mount::{Attr, Caller, Entry, Handle};
+use workfs_mount::{Attr, Caller, Entry, Errno, Handle};
 
 use crate::engine::{for_roles, shown_as_ready};
-use crate::limits::CACHE_TTL;
+use crate::limits::{CACHE_TTL, READY_TTL};
 use crate::names::FileName;
 use crate::numbers::Ino;
 use crate::refusal::{Door, Rule};
@@ -51,7 +51,11 @@ impl WorkTree {
     ) -> Answer<Entry> {
         if let Some(computed) = Computed::of(ino) {
             let viewer = self.viewer(caller);
-            return self.read(|read| self.computed_entry(read, &viewer, computed));
+            let entry = self.read(|read| match self.is_gone(read, computed)? {
+                true => Ok(None),
+                false => self.computed_entry(read, &viewer, computed).map(Some),
+            });
+            return entry?.ok_or(Errno::ESTALE);
         }
         if let Some(told) = self.teller(caller).and_then(|stage| stage.getattr(caller, ino)) {
             return Ok(told);
@@ -106,7 +110,22 @@ impl WorkTree {
             }
             _ => {}
         }
-        Ok(Entry { attr, ttl: Duration::ZERO })
+        let is_ready = matches!(computed, Computed::Ready(_));
+        let name_ttl = if is_ready { READY_TTL } else { Duration::ZERO };
+        Ok(Entry { name_ttl, ..Entry::new(attr, Duration::ZERO) })
+    }
+
+    /// Whether a computed node is not there any more, of which a kernel may have the name: it is to look that up again.
+    pub(in crate::tree) fn is_gone(
+        &self,
+        read: &dyn Read,
+        computed: Computed,
+    ) -> Result<bool, StoreError> {
+        match computed {
+            link if link.is_link() => Ok(self.link_target(read, link)?.is_none()),
+            Computed::Ready(dir) => Ok(self.workspace_of(read, dir)?.is_none()),
+            _ => Ok(false),
+        }
     }
 
     fn shown_as_ready(&self, read: &dyn Read, workspace: Ino) -> Result<Ino, StoreError> {
@@ -119,7 +138,7 @@ impl WorkTree {
     /// The entry of a computed link that leads to `target`.
     pub(in crate::tree) fn link_entry(&self, link: Computed, target: &FileName) -> Entry {
         let attr = self.computed_attr(link, target.as_bytes().len() as u64);
-        Entry { attr, ttl: Duration::ZERO }
+        Entry::new(attr, Duration::ZERO)
     }
 
     fn computed_attr(&self, computed: Computed, size: u64) -> Attr {

@@ -21,7 +21,12 @@ impl WorkTree {
     pub(in crate::tree) fn open_directory(&self, caller: &Caller, dir: Ino) -> Answer<Opened> {
         let held = self.handles.hold(dir);
         let (open, caching) = match Computed::of(dir) {
-            Some(Computed::Ready(_)) => (Open::Ready(Mutex::default()), Caching::Direct),
+            Some(ready @ Computed::Ready(_)) => {
+                if self.read(|read| self.is_gone(read, ready))? {
+                    return Err(Errno::ESTALE);
+                }
+                (Open::Ready(Mutex::default()), Caching::Direct)
+            }
             Some(_) => (Open::Computed(ComputedNames::default()), Caching::Direct),
             None => match self.open_short(caller, dir)? {
                 Some(short) => {

@@ -34,7 +34,7 @@ impl WorkTree {
         name: &FileName,
     ) -> Answer<Option<Entry>> {
         if name.as_bytes() == NEXT
-            && let Some(entry) = self.find_next(parent)?
+            && let Some(entry) = self.find_next(caller, parent)?
         {
             return Ok(Some(entry));
         }
@@ -51,7 +51,7 @@ impl WorkTree {
         // Who looks for the second time and finds nothing has no `open` any more that is made once more.
         self.overtaken.end(caller);
         if let Some(attr) = self.ghosts.find(caller, parent, name) {
-            return Ok(Some(Entry { attr, ttl: Duration::ZERO }));
+            return Ok(Some(Entry::new(attr, Duration::ZERO)));
         }
         if matches!(found, Found::Absent) {
             if is_told && !self.hub.touches.stage.is_going(caller, parent, name) {

@@ -6,6 +6,7 @@
 //! a name is asked for each time, since it goes without a word when the record is claimed.
 //! Deliberately not here: what is ready (the engine's `claims/ready`).
 
+pub(super) mod links;
 pub(super) mod nexts;
 pub(super) mod waits;
 mod wakes;
@@ -61,12 +62,10 @@ impl WorkTree {
         Ok(found.filter(|found| found.place == Place::Root))
     }
 
-    /// The name of the best ready record.
-    fn best_name(
-        &self,
-        read: &dyn Read,
-        workspace: WorkspaceKey,
-    ) -> Result<Option<FileName>, StoreError> {
+    /// The name of the best ready record of the workspace with this directory.
+    fn best_of(&self, read: &dyn Read, dir: Ino) -> Result<Option<FileName>, StoreError> {
+        let Some(workspace) = self.workspace_of(read, dir)? else { return Ok(None) };
+        let workspace = workspace.workspace;
         let best = best_ready(read, workspace, &|ino, record| self.busy.is_written(ino, record))?;
         Ok(best.and_then(name_of))
     }
@@ -86,19 +85,21 @@ impl WorkTree {
 
     /// `.next` in a directory that has one: in `ready/` it leads to the best, in a lane to what came by it
     /// last.
-    pub(super) fn find_next(&self, parent: Ino) -> Answer<Option<Entry>> {
-        let link = match Computed::of(parent) {
+    pub(super) fn find_next(&self, caller: &Caller, parent: Ino) -> Answer<Option<Entry>> {
+        let (place, target) = match Computed::of(parent) {
             Some(Computed::Ready(dir)) => {
-                let find = || self.read(|read| self.link_target(read, Computed::Next(dir)));
+                let find = || self.read(|read| self.best_of(read, dir));
                 // Who writes, and who ends to, makes no commit.
                 let best =
                     if self.busy.is_idle() { self.hub.nexts.best(dir, find) } else { find() };
-                best?.map(|best| (Computed::Next(dir), best))
+                (links::Place::Ready(dir), best?)
             }
-            Some(_) => None,
-            None => self.hub.nexts.last(parent).map(|last| (Computed::Last(parent), last)),
+            Some(_) => return Ok(None),
+            None => (links::Place::Lane(parent), self.hub.nexts.last(parent)),
         };
-        Ok(link.map(|(link, target)| self.link_entry(link, &target)))
+        let Some(target) = target else { return Ok(None) };
+        let link = Computed::Next(self.hub.links.number(caller.mount, place));
+        Ok(Some(self.link_entry(link, &target)))
     }
 
     /// Removes the link of a lane to what came by `.next` last; it is the lane's, and so for whose that is.
@@ -120,6 +121,7 @@ impl WorkTree {
             return Err(Rule::Forbidden.errno(Door::Name));
         }
         self.hub.nexts.forget(lane);
+        self.hub.links.removed(caller.mount, links::Place::Lane(lane));
         Ok(())
     }
 
@@ -146,7 +148,7 @@ impl WorkTree {
                 }
                 if why.is_none() {
                     let attr = self.shown(read, caller, &node)?;
-                    return Ok(Some(Entry { attr, ttl: Duration::ZERO }));
+                    return Ok(Some(Entry::new(attr, Duration::ZERO)));
                 }
                 Some(Computed::FileWhy(node.ino))
             }
@@ -188,14 +190,14 @@ impl WorkTree {
         link: Computed,
     ) -> Result<Option<FileName>, StoreError> {
         match link {
-            Computed::Next(dir) => match self.workspace_of(read, dir)? {
-                Some(workspace) => self.best_name(read, workspace.workspace),
+            Computed::Next(link) => match self.hub.links.place(link) {
+                Some(links::Place::Ready(dir)) => self.best_of(read, dir),
+                Some(links::Place::Lane(lane)) => {
+                    let Some(name) = self.hub.nexts.last(lane) else { return Ok(None) };
+                    Ok(read.lookup(lane, &name)?.map(|_| name))
+                }
                 None => Ok(None),
             },
-            Computed::Last(lane) => {
-                let Some(name) = self.hub.nexts.last(lane) else { return Ok(None) };
-                Ok(read.lookup(lane, &name)?.map(|_| name))
-            }
             Computed::AsOf(g) => Ok(FileName::new(g.to_string()).ok()),
             _ => Ok(None),
         }
@@ -311,7 +313,8 @@ impl WorkTree {
     }
 
     fn take(self: Arc<Self>, caller: &Caller, take: Take, reply: Reply<()>) {
-        let (lane, best) = (take.to, matches!(take.wanted, Wanted::Best(_)));
+        let (dir, lane) = (take.dir, take.to);
+        let best = matches!(take.wanted, Wanted::Best(_));
         let (caller, context) = (*caller, self.context(caller, Door::Rename));
         let engine = self.engine.clone();
         engine.submit(context, take, move |result| {
@@ -322,6 +325,8 @@ impl WorkTree {
                     }
                     if best {
                         self.hub.nexts.note_last(lane, taken.name);
+                        let [from, to] = [links::Place::Ready(dir), links::Place::Lane(lane)];
+                        self.hub.links.moved(caller.mount, from, to);
                     }
                     Ok(())
                 }

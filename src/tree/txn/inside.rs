@@ -128,7 +128,7 @@ impl TxnTree {
     ) {
         let txns: Vec<_> = self.table.lock().of(caller.mount).cloned().collect();
         for (txn, at) in txns.iter().zip(FIRST_COOKIE..).skip_while(|(_, at)| *at <= cookie) {
-            let Ok(Entry { attr, ttl }) = self.root_entry(caller, txn) else { continue };
+            let Ok(Entry { attr, ttl, .. }) = self.root_entry(caller, txn) else { continue };
             let name = txn.name.as_bytes().to_vec();
             if !emit(DirEntry { name, attr, cookie: at, ttl }) {
                 break;
@@ -164,7 +164,7 @@ impl TxnTree {
                 // One that is gone by now is left out.
                 let attr = view.attr(below, *node).ok().filter(|attr| attr.nlink > 0);
                 let Some(attr) = attr else { continue };
-                let Entry { attr, ttl } = Self::entry(slot, *node, attr);
+                let Entry { attr, ttl, .. } = Self::entry(slot, *node, attr);
                 if !emit(DirEntry { name: name.as_bytes().to_vec(), attr, cookie: at, ttl }) {
                     break;
                 }

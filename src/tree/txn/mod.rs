@@ -114,7 +114,7 @@ impl TxnTree {
 
     /// The entry of a node: the kernel keeps nothing of a transaction.
     fn entry(slot: Slot, node: TxnNode, attr: Attr) -> Entry {
-        Entry { attr: Attr { ino: ino_of(slot, node), ..attr }, ttl: Duration::ZERO }
+        Entry::new(Attr { ino: ino_of(slot, node), ..attr }, Duration::ZERO)
     }
 
     /// The entry of a transaction's root: its maker's alone.
