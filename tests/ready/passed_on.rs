@@ -61,6 +61,12 @@ fn who_is_woken_twice_and_may_take_nothing_leaves_both_to_the_next() {
     // Which of the wake-ups comes first is chance.
     for round in 0..6 {
         let eve = waits(&fixture, "eve", None);
+        // Behind the others she would not be woken at all.
+        let waits_first = || {
+            let metrics = fs::read_to_string(fixture.path(".workfs/metrics")).unwrap();
+            metrics.lines().any(|line| line == "workfs_waiters 1").then_some(())
+        };
+        until_polled("she waits", waits_first);
         let (ann, bob) = (waits(&fixture, "ann", None), waits(&fixture, "bob", None));
         let tasks = ["p", "q"].map(|one| format!("work/inbox/{one}{round}"));
         put_together(&fixture, &[&tasks[0], &tasks[1]]);
