@@ -343,8 +343,8 @@ pub trait Tree: Send + Sync + 'static {
         detail: Detail,
         emit: &mut dyn FnMut(DirEntry) -> bool,
     ) -> Result<(), Errno>;
-    /// Whether this look may take long, at what no kernel keeps (no [`Invalidation`](crate::Invalidation) ever takes back what is told of
-    /// it). A thread of its own then looks, and neither the mount's other requests nor what its kernel is to forget
+    /// Whether this look may take long, at what no kernel keeps (no [`Invalidation`](crate::Invalidation) ever
+    /// takes back what is told of it). A thread of its own then looks, and neither the mount's other requests nor what its kernel is to forget
     /// wait for it.
     fn takes_long(&self, look: Look<'_>) -> bool;
     /// The directory that holds directory `ino` (for `..`).

@@ -150,11 +150,18 @@ impl State {
         self.change(ino, |table| table.put(lock));
     }
 
-    /// Has somebody wait, under a number of its own.
-    fn wait(&mut self, waiter: Waiter) {
-        let number = self.next_waiter;
+    /// Has somebody wait; who only `asks` is to be given nothing.
+    fn wait(
+        &mut self,
+        (ino, lock, thread): (Ino, Lock, u32),
+        until: Option<Instant>,
+        asks: bool,
+        reply: Reply<()>,
+    ) {
+        let (number, since, perhaps) = (self.next_waiter, Instant::now(), 0);
         self.next_waiter += 1;
-        self.waiters.push(Waiter { number, ..waiter });
+        let waiter = Waiter { number, ino, lock, thread, since, until, asks, perhaps, reply };
+        self.waiters.push(waiter);
     }
 
     /// Changes one file's table and keeps the count.
@@ -280,17 +287,7 @@ impl Locks {
         if waits && self.watch(&mut state) {
             let me = Arc::clone(self);
             let reply = Reply::new(move |_| reply.send(Ok(me.conflict(ino, &lock))));
-            state.wait(Waiter {
-                number: 0,
-                ino,
-                lock,
-                thread,
-                since: Instant::now(),
-                until,
-                asks: true,
-                perhaps: 0,
-                reply,
-            });
+            state.wait((ino, lock, thread), until, true, reply);
             self.waits.notify_one();
             return;
         }
@@ -338,17 +335,7 @@ impl Locks {
         };
         let granted = if ask == Ask::Unlock || changes { state.grant(ino) } else { Vec::new() };
         let Some(verdict) = verdict else {
-            state.wait(Waiter {
-                number: 0,
-                ino,
-                lock,
-                thread,
-                since: Instant::now(),
-                until,
-                asks: false,
-                perhaps: 0,
-                reply,
-            });
+            state.wait((ino, lock, thread), until, false, reply);
             if until.is_some() {
                 self.waits.notify_one();
             }
