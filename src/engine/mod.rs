@@ -96,7 +96,7 @@ pub use plain_files::checked::{RefuseChecked, SaveChecked, Written};
 pub use plain_files::files::{Digest, FILE_KIND, SaveFile};
 pub use plain_files::lock_files::ExpireLocks;
 pub use plain_files::plain::{Allocate, Write, read as read_plain};
-pub use plain_files::versions::{late_versions, retention};
+pub use plain_files::versions::{counted, late_versions, retention};
 pub use records::anew::{MakeRows, RowsMade};
 pub use records::apart::SetApart;
 pub use records::draft::{EmptyDraft, moved_by_copy, renamed_over};

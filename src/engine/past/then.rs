@@ -1,8 +1,9 @@
 //! The tree as it was after an event: the records, and the plain files of which versions are kept.
 //!
 //! What must stay true: a file is there only with the content that the ledger says it had; where none of then is
-//! kept (any more), it is left out, and so is a directory in which nothing is left. Deliberately not here: drafts, links
-//! and what no rule counts, of which the ledger does not tell enough.
+//! kept (any more), it is left out, and so is a directory in which nothing is left. A path that no rule counts is asked
+//! for nowhere, whatever a directory has brought there. Deliberately not here: drafts and links, of which the ledger does
+//! not tell enough; which rules counted then: the ledger does not tell that, and those of today do.
 
 use std::cell::{Cell, RefCell};
 use std::collections::{BTreeMap, HashMap};
@@ -11,7 +12,7 @@ use super::event::{PastEvent, event_of_record};
 use super::versions::{VersionThen, version_then};
 use super::whence::{Elsewhere, Told, Walks, Whence, whence};
 use crate::config::Config;
-use crate::engine::path_of_dir;
+use crate::engine::{counted, path_of_dir};
 use crate::kind::Place;
 use crate::ledger::path_of_ledger;
 use crate::names::{FileName, TreePath};
@@ -153,6 +154,10 @@ impl<'r> AfterEvent<'r> {
         if let Some(version) = self.file_at(path)? {
             return Ok(Some(Then::Version(version)));
         }
+        // Else each name in a great directory that was moved where nothing counts would be gone back along, for nothing.
+        if !self.config.files().may_keep_below(path) {
+            return Ok(None);
+        }
         for name in self.plain_names(path)? {
             if self.plain_at(&path.join(name))?.is_some() {
                 return Ok(Some(Then::Directory));
@@ -174,14 +179,18 @@ impl<'r> AfterEvent<'r> {
     }
 
     fn version_at(&self, path: &TreePath) -> Result<VersionThen, StoreError> {
-        let told = match whence(self.read, path, self.includes())? {
+        let counts = counted(self.config);
+        if !counts(path) {
+            return Ok(VersionThen::None);
+        }
+        let told = match whence(self.read, path, counts, self.includes())? {
             Whence::Own { before } => Told { path: path.clone(), before },
             Whence::Brought { told: Some(told), .. } => told,
             Whence::Brought { told: None, .. } | Whence::Gone { .. } => {
                 return Ok(VersionThen::None);
             }
         };
-        version_then(self.read, &told, |g, _| g <= self.g)
+        version_then(self.read, &told, counts, |g, _| g <= self.g)
     }
 
     /// The names below `dir` of which events of plain files tell, there or where the directory lay before: all

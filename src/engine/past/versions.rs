@@ -17,13 +17,14 @@ pub enum VersionThen {
 }
 
 /// The version that a file was at a moment, to which `includes` belongs what happened until then, where the events of
-/// `told` tell of it, as [`whence`](super::whence::whence) has found.
+/// `told` tell of it, as [`whence`](super::whence::whence) has found, which has the same `counts`.
 ///
 /// # Errors
 /// A failure of the store.
 pub fn version_then(
     read: &dyn Read,
     told: &Told,
+    counts: impl Fn(&TreePath) -> bool,
     includes: impl Fn(G, UnixNanos) -> bool,
 ) -> Result<VersionThen, StoreError> {
     let Told { path, before } = told;
@@ -41,7 +42,7 @@ pub fn version_then(
     }
     // Another name may have been moved elsewhere than this one: it tells of the file until the moment itself.
     let elsewhere = match last {
-        Some(last) => told_elsewhere(read, path, (version, &last), is_of_then)?,
+        Some(last) => told_elsewhere(read, path, (version, &last), counts, is_of_then)?,
         None => None,
     };
     Ok(elsewhere.map_or_else(|| VersionThen::Kept(version.clone()), VersionThen::Elsewhere))

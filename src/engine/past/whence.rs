@@ -4,7 +4,8 @@
 //! What must stay true: a directory that comes or goes is one event, and what lies in it has none.
 //! So what was saved at a path before is not taken for what a directory above has brought there
 //! since, unless that is the same directory that had gone. Nor is it taken for a file of several
-//! names, whose saves are told under one of them.
+//! names, whose saves are told under one of them. Nor is anything told of what has lain, since it
+//! was saved, where no rule counts it: there it changes without an event.
 
 use std::collections::HashMap;
 use std::rc::Rc;
@@ -31,6 +32,8 @@ pub enum Whence {
         from: Option<TreePath>,
         /// Where its own events tell of it, if anywhere.
         told: Option<Told>,
+        /// Where it lay since, of which no events tell, if that is why they do not.
+        untold: Option<TreePath>,
     },
     /// Nothing lay there.
     Gone {
@@ -63,6 +66,8 @@ pub(super) struct Came {
     pub by: G,
     pub from: Option<TreePath>,
     pub before: G,
+    /// Where else it lay between these two, if it was exchanged and came back.
+    via: Option<TreePath>,
 }
 
 impl<'r, F: Fn(&PastEvent) -> bool> Walks<'r, F> {
@@ -132,7 +137,7 @@ impl<'r, F: Fn(&PastEvent) -> bool> Walks<'r, F> {
         if !event.is_exchange() {
             let from = path_of_ledger(&event.says("/payload/from_path"));
             let from = from.filter(|from| !from.names().is_empty());
-            return Ok(Came { by, from, before: by });
+            return Ok(Came { by, from, before: by, via: None });
         }
         // An exchange has two events, one for each way, and many may follow each other.
         let ends =
@@ -148,19 +153,21 @@ impl<'r, F: Fn(&PastEvent) -> bool> Walks<'r, F> {
             (first, count) = (row.row.g, count + 1);
         }
         let is_swapped = count.div_ceil(2) % 2 == 1;
-        let from = if is_swapped { path_of_ledger(&other) } else { Some(dir.clone()) };
-        let from = from.filter(|from| !from.names().is_empty());
-        Ok(Came { by, from, before: first })
+        let other = path_of_ledger(&other).filter(|other| !other.names().is_empty());
+        let (from, via) = if is_swapped { (other, None) } else { (Some(dir.clone()), other) };
+        Ok(Came { by, from, before: first, via })
     }
 }
 
-/// How what lay at `path` at a moment came there, to which `includes` belongs what happened until then.
+/// How what lay at `path` at a moment came there, to which `includes` belongs what happened until then. `counts` says of
+/// which paths events tell all that happens to a file.
 ///
 /// # Errors
 /// A failure of the store.
 pub fn whence(
     read: &dyn Read,
     path: &TreePath,
+    counts: impl Fn(&TreePath) -> bool,
     includes: impl Fn(&PastEvent) -> bool,
 ) -> Result<Whence, StoreError> {
     let mut walks = Walks::new(read, includes);
@@ -185,16 +192,21 @@ pub fn whence(
                 let rest = there.below(&dir).unwrap_or_default();
                 let from = came.from.map(|from| from.join_all(&rest));
                 let (by, first) = known.unwrap_or((came.by, from.clone()));
-                let Some(from) = from else {
-                    return Ok(Whence::Brought { by, from: first, told: None });
+                let via = came.via.map(|via| via.join_all(&rest));
+                let untold = std::iter::once(there).chain(via).find(|lay| !counts(lay));
+                let Some(from) = from.filter(|_| untold.is_none()) else {
+                    return Ok(Whence::Brought { by, from: first, told: None, untold });
                 };
                 (there, walks.before, brought) = (from, came.before, Some((by, first)));
             }
             (turned, known) => {
                 let (by, from) = known.unwrap_or_default();
                 let lies = turned.is_none() && own.is_some_and(|own| !own.is_end);
+                if !counts(&there) {
+                    return Ok(Whence::Brought { by, from, told: None, untold: Some(there) });
+                }
                 let told = lies.then_some(Told { path: there, before: walks.before });
-                return Ok(Whence::Brought { by, from, told });
+                return Ok(Whence::Brought { by, from, told, untold: None });
             }
         }
     }
@@ -239,6 +251,7 @@ pub enum Elsewhere {
 
 /// Where the file at `path`, of which event `told` told last, may have been saved by another of its names since and by a
 /// moment, to which `includes` belongs what happened until then; `None` if it is as that version of it all the same.
+/// `counts` is as for [`whence`].
 ///
 /// # Errors
 /// A failure of the store.
@@ -246,6 +259,7 @@ pub(super) fn told_elsewhere(
     read: &dyn Read,
     path: &TreePath,
     (version, told): (&FileVersion, &PastEvent),
+    counts: impl Fn(&TreePath) -> bool,
     includes: impl Fn(&PastEvent) -> bool,
 ) -> Result<Option<Elsewhere>, StoreError> {
     let other = match told_as(read, path, told)? {
@@ -263,7 +277,8 @@ pub(super) fn told_elsewhere(
         }
         at = event_of(read, &other, event.before)?;
     }
-    if is_ended || !matches!(whence(read, &other, &includes)?, Whence::Own { .. }) {
+    let is_own = |whence| matches!(whence, Whence::Own { .. });
+    if is_ended || !counts(&other) || !is_own(whence(read, &other, &counts, &includes)?) {
         return Ok(Some(Elsewhere::Lost(other)));
     }
     let newest = newest.filter(|(_, hash)| *hash != version.sha256.to_string());

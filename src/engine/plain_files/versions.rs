@@ -11,12 +11,19 @@ use crate::names::TreePath;
 use crate::numbers::UnixNanos;
 use crate::store::{FileVersion, History, Read, StoreError};
 
-/// What is kept of the file at a path; nothing, if no rule counts it.
+/// What is kept of the file at a path; nothing, if no rule counts it. As of [`Scopes::of`](crate::engine::Scopes::of),
+/// nothing counts where a directory's path is too long to be named.
 #[must_use]
 pub fn retention(config: &Config, path: &TreePath) -> Option<Retention> {
     let (dir, name) = path.split_last()?;
-    let scope = config.files().scope(&dir)?;
+    let scope = config.files().scope(&dir).filter(|_| dir.can_be_named())?;
     config.files().keep(&scope, name)
+}
+
+/// Whether saves of the file at a path count, by the configuration of today: elsewhere it changes, comes and goes
+/// without an event.
+pub fn counted(config: &Config) -> impl Fn(&TreePath) -> bool + Copy {
+    |path| retention(config, path).is_some()
 }
 
 /// The versions of `history` that `keep` does not keep: too many, too old, or too large together; all of

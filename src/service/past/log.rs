@@ -266,7 +266,7 @@ fn brought(read: &dyn Read, path: &TreePath, own: Option<&[G]>) -> Result<Vec<G>
     let mut found = Vec::new();
     for until in std::iter::once(G(u64::MAX)).chain(first) {
         if let Whence::Brought { by, from: Some(_), .. } =
-            whence(read, path, |event| event.row.g < until)?
+            whence(read, path, |_| true, |event| event.row.g < until)?
         {
             found.push(by);
         }

@@ -8,9 +8,9 @@ use serde::{Deserialize, Serialize};
 use super::pasts::{how, how_with, require_record_there, was_gone, was_of};
 use crate::config::Config;
 use crate::engine::{
-    Elsewhere, PastEvent, RestoreFile, RestoreRecord, Text, Told, VersionThen, Whence, event_of,
-    last_of, node_at, record_version_name, retention, until, usual_extension, version_then,
-    versions_of, whence,
+    Elsewhere, PastEvent, RestoreFile, RestoreRecord, Text, Told, VersionThen, Whence, counted,
+    event_of, last_of, node_at, record_version_name, retention, until, usual_extension,
+    version_then, versions_of, whence,
 };
 use crate::names::{ShownPath, TreePath, shell_word};
 use crate::numbers::{G, UnixNanos};
@@ -308,15 +308,29 @@ pub(in crate::service) fn kept_version(
     let reason = format!("no version of `{}` is kept from then", part.show(path));
     let lost = |remedy| Err(Failure::new(Exit::Absent, reason.clone(), remedy));
     let of_path = |event: &PastEvent| includes(event.row.g, event.at());
-    let told = match (whence(read, path, of_path)?, before) {
+    let node_type = node_at(read, path)?.map(|node| node.node_type);
+    let (is_file, is_dir) =
+        (node_type == Some(NodeType::File), node_type == Some(NodeType::Directory));
+    let counts = counted(config);
+    let told = match (whence(read, path, counts, of_path)?, before) {
         (Whence::Own { before }, _) => Some(Told { path: path.clone(), before }),
         (Whence::Brought { told: Some(told), .. }, _) if part.has(&told.path) => Some(told),
-        (Whence::Brought { by, from, .. }, Some(_)) => {
-            let from =
-                from.map_or_else(String::new, |from| format!(" from `{}`", part.show(&from)));
+        // Of a directory it is said below what tells of what lay in it.
+        (Whence::Brought { by, from, untold: Some(untold), .. }, _)
+            if part.has(&untold) && !is_dir =>
+        {
+            let way =
+                from.is_some().then_some("; what it was before is told of the path that it had");
             return lost(format!(
-                "what lay there then had come{from} with its directory, by event {by}"
+                "{}; `files` in the configuration keeps nothing of `{}`, where it lay since, so what changed \
+                 there is in no event{}",
+                brought(from.as_ref(), by, part),
+                part.show(&untold),
+                way.unwrap_or_default(),
             ));
+        }
+        (Whence::Brought { by, from, .. }, Some(_)) => {
+            return lost(brought(from.as_ref(), by, part));
         }
         (Whence::Gone { by, with }, Some(version)) => {
             let how = with.map_or_else(|| how(&by, part), |dir| how_with(&by, &dir, part));
@@ -327,7 +341,7 @@ pub(in crate::service) fn kept_version(
         (Whence::Brought { .. } | Whence::Gone { .. }, None) => None,
     };
     if let Some(told) = told {
-        match version_then(read, &told, includes)? {
+        match version_then(read, &told, counts, includes)? {
             VersionThen::Kept(version) => {
                 if let Some(content) = read.file_version(version.g)? {
                     return Ok((version, content));
@@ -337,7 +351,6 @@ pub(in crate::service) fn kept_version(
             VersionThen::None => {}
         }
     }
-    let is_file = node_at(read, path)?.is_some_and(|node| node.node_type == NodeType::File);
     let remedy = match (kept.last(), kept.first()) {
         (Some(oldest), Some(newest)) => {
             format!("kept are those of events {} to {}", oldest.g, newest.g)
@@ -362,6 +375,12 @@ pub(in crate::service) fn kept_version(
             .to_owned(),
     };
     lost(remedy)
+}
+
+/// With what a directory has brought came.
+fn brought(from: Option<&TreePath>, by: G, part: &Part) -> String {
+    let from = from.map_or_else(String::new, |from| format!(" from `{}`", part.show(from)));
+    format!("what lay there then had come{from} with its directory, by event {by}")
 }
 
 /// The way to what was saved by another name of a file.
