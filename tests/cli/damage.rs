@@ -11,7 +11,7 @@ use workfs::store::sqlite::Sqlite;
 use crate::harness::{Fixture, Ran, Setup, Task, run, save};
 
 /// A store with something of everything, which nobody serves.
-fn store() -> Fixture {
+pub(super) fn store() -> Fixture {
     let fixture = Fixture::new();
     fixture.task("inbox", &Task::new("free").with("blocks: [later]\nlease: 30m\n"));
     fixture.task("inbox", &Task::new("waits").with("dependencies: [free]\n"));
@@ -32,7 +32,7 @@ fn store() -> Fixture {
 }
 
 /// A copy of the store in which this was written.
-fn with(fixture: &Fixture, sql: &str) -> PathBuf {
+pub(super) fn with(fixture: &Fixture, sql: &str) -> PathBuf {
     let copy = fixture.outside("copy.db");
     fs::copy(fixture.store(), &copy).unwrap();
     let open = rusqlite::Connection::open(&copy).unwrap();

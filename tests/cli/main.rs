@@ -11,6 +11,7 @@ mod backup;
 mod commands;
 mod corpus;
 mod damage;
+mod definitions;
 mod doctor;
 mod environment;
 mod exits;

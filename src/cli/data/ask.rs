@@ -154,7 +154,8 @@ fn asked(
                         && matches!(request, Request::Fsck | Request::Export(_)) =>
                 {
                     let store = daemon::open_to_check(paths)?;
-                    return without_engine(&store, (&part, &request), patience, each);
+                    let why = failure.reason.as_str();
+                    return without_engine((&store, why), (&part, &request), patience, each);
                 }
                 Err(failure) => return Err(failure.into()),
             }
@@ -313,9 +314,9 @@ fn in_process(
     }
 }
 
-/// Checks a store that no engine can be started on, or exports what can be read of it.
+/// Checks a store that no engine can be started on, for this reason, or exports what can be read of it.
 fn without_engine(
-    store: &dyn Readers,
+    (store, why): (&dyn Readers, &str),
     (part, request): (&Part, &Request),
     patience: &Patience,
     each: &mut dyn FnMut(Reply) -> Result<(), Stop>,
@@ -326,7 +327,7 @@ fn without_engine(
             other => part
                 .expect_whole(other.properties().name)
                 .and_then(|()| fsck(store, None, sink))
-                .map(Report::Fsck),
+                .map(|report| Report::Fsck(report.of_unopened(why))),
         };
         let last = match done {
             Ok(report) => Reply::Report(Box::new(report)),

@@ -62,6 +62,17 @@ impl FsckReport {
         self.problems.iter().find(|problem| !problem.lost).or_else(|| self.problems.first())
     }
 
+    /// The same of a store that no engine starts on, for this reason: it is not clean, whatever was compared.
+    #[must_use]
+    pub fn of_unopened(mut self, why: &str) -> Self {
+        if self.count == 0 && !self.interrupted {
+            self.count = 1;
+            let (thing, what) = ("store".to_owned(), format!("cannot be opened: {why}"));
+            self.problems.push(Problem { thing, what, lost: false });
+        }
+        self
+    }
+
     /// The problems, then what was checked.
     #[must_use]
     pub fn human(&self) -> String {
@@ -105,5 +116,23 @@ impl FsckReport {
     #[must_use]
     pub fn exit(&self) -> Exit {
         if self.count > 0 || self.interrupted { Exit::Problems } else { Exit::Done }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    // P5.2
+    #[test]
+    fn a_store_that_does_not_open_is_not_clean() {
+        let report = FsckReport::default().of_unopened("the store is damaged: why");
+        assert!(report.exit() == Exit::Problems && report.count == 1);
+        assert!(report.human().starts_with("store: cannot be opened: the store is damaged: why\n"));
+        // What was found says why.
+        let again = report.clone().of_unopened("another reason");
+        assert_eq!(again, report);
+        let interrupted = FsckReport { interrupted: true, ..FsckReport::default() };
+        assert_eq!(interrupted.of_unopened("why").count, 0);
     }
 }

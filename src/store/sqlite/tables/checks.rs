@@ -39,16 +39,19 @@ fn legible<T>(read: rusqlite::Result<T>) -> Legible<T> {
     read.map_err(|error| unreadable(&error).unwrap_or_else(|| error.to_string()))
 }
 
-/// What a database is made of: each object with its columns.
+/// What a database is made of: each object with its columns and the text that defines it. Columns alone do not show a
+/// condition or a reference; and of a store that is only read SQLite leaves conditions out.
 fn outline(sql: &Connection) -> rusqlite::Result<BTreeMap<String, String>> {
-    // Which references there are is not asked: a migration that stores have run has lost one since.
+    // Texts are as the migrations wrote them, whichever of them a store began with: of those that stores have run only
+    // this reference is gone since.
     let objects = "SELECT o.type || ' ' || o.name, o.tbl_name || ' ' || coalesce(CASE o.type \
          WHEN 'table' THEN (SELECT l.wr || l.strict || group_concat(c.name || ' ' || c.type || ' ' \
              || c.\"notnull\" || ' ' || coalesce(c.dflt_value, '') || ' ' || c.pk || c.hidden) \
              FROM pragma_table_list l, pragma_table_xinfo(l.name) c \
              WHERE l.schema = 'main' AND l.name = o.name) \
          WHEN 'index' THEN (SELECT group_concat(coalesce(c.name, '') || c.desc || c.key) \
-             FROM pragma_index_xinfo(o.name) c) || coalesce(o.sql, '') END, '') \
+             FROM pragma_index_xinfo(o.name) c) END, '') || coalesce(replace(o.sql, \
+                 'ino    INTEGER NOT NULL REFERENCES nodes(ino),', 'ino    INTEGER NOT NULL,'), '') \
          FROM sqlite_schema o WHERE o.name NOT LIKE 'sqlite\\_stat%' ESCAPE '\\'";
     let mut statement = sql.prepare(objects)?;
     let rows = statement.query_map([], |row| Ok((row.get(0)?, row.get(1)?)))?;
@@ -266,23 +269,49 @@ impl ReadChecks for Conn {
 mod tests {
     use super::*;
 
+    /// A store in whose definitions this part is another one.
+    fn with(table: &str, part: &str, other: &str) -> Connection {
+        let sql = Connection::open_in_memory().unwrap();
+        schema::migrate(&sql, "memory").unwrap();
+        let change = format!(
+            "PRAGMA writable_schema = ON; \
+             UPDATE sqlite_schema SET sql = replace(sql, '{part}', '{other}') WHERE name = '{table}'; \
+             PRAGMA writable_schema = RESET"
+        );
+        sql.execute_batch(&change).unwrap();
+        sql
+    }
+
     // P5.2
     #[test]
     fn a_reference_that_older_stores_declare_is_no_difference() {
-        let [now, older] = [(), ()].map(|()| {
-            let sql = Connection::open_in_memory().unwrap();
-            schema::migrate(&sql, "memory").unwrap();
-            sql
-        });
-        let declare = "PRAGMA writable_schema = ON; \
-             UPDATE sqlite_schema SET sql = replace(sql, 'ino    INTEGER NOT NULL,', \
-             'ino    INTEGER NOT NULL REFERENCES nodes(ino),') WHERE name = 'entries'; \
-             PRAGMA writable_schema = RESET";
-        older.execute_batch(declare).unwrap();
+        let now = with("entries", "", "");
+        let older = with(
+            "entries",
+            "ino    INTEGER NOT NULL,",
+            "ino    INTEGER NOT NULL REFERENCES nodes(ino),",
+        );
         let declared = "SELECT count(*) FROM pragma_foreign_key_list('entries')";
         let count =
             |sql: &Connection| -> i64 { sql.query_row(declared, [], |r| r.get(0)).unwrap() };
         assert_eq!((count(&now), count(&older)), (1, 2));
         assert_eq!(outline(&now).unwrap(), outline(&older).unwrap());
+    }
+
+    // P5.2
+    #[test]
+    fn a_condition_or_a_reference_that_is_another_is_a_difference() {
+        let ours = outline(&with("entries", "", "")).unwrap();
+        for (table, part, other) in [
+            ("records", "length(trace) = 16", "length(trace) = 17"),
+            ("leases", "ttl > 0", "ttl < 0"),
+            ("backups", "REFERENCES records(key)", "REFERENCES recorts(key)"),
+        ] {
+            let theirs = outline(&with(table, part, other)).unwrap();
+            let differing: Vec<_> =
+                ours.iter().filter(|(object, form)| theirs.get(*object) != Some(form)).collect();
+            let differing: Vec<_> = differing.iter().map(|(object, _)| object.as_str()).collect();
+            assert_eq!(differing, [format!("table {table}")]);
+        }
     }
 }
