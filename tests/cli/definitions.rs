@@ -3,8 +3,10 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use workfs::store::sqlite::Sqlite;
+
 use crate::damage::{store, with};
-use crate::harness::{Fixture, Ran, run};
+use crate::harness::{Fixture, Ran, Task, run};
 
 /// Makes this part of a definition another one in the file, wherever it has been, too.
 fn redefine(copy: &Path, part: &str, other: &str) {
@@ -44,4 +46,71 @@ fn a_store_that_is_damaged_to_others_is_not_clean_to_fsck() {
     assert!(ran.stdout.contains("record work:waits: ") && ran.stdout.contains("priority"), "{ran}");
     let doctor = run(&mut fixture.command_on(&copy, &["doctor"]));
     assert!(doctor.code == 11 && doctor.stdout.contains("BAD"), "{doctor}");
+}
+
+// P5.2 P8.2
+#[test]
+fn a_definition_that_cannot_be_followed_is_a_problem_and_the_rest_is_looked_at() {
+    let fixture = store();
+    let cases = [
+        ("length(trace) = 16", "lengtl(trace) = 16", "unknown function: lengtl()", "records"),
+        (
+            "record INTEGER PRIMARY KEY REFERENCES records(key),\n  ino ",
+            "record INTEGER PRIMARY KEY REFERENCES records(kex),\n  ino ",
+            "foreign key mismatch - \"backups\" referencing \"records\"",
+            "backups",
+        ),
+    ];
+    for (part, other, why, table) in cases {
+        let copy = redefined(&fixture, part, other);
+        let ran = check(&fixture, &copy);
+        assert!(
+            ran.code == 11 && ran.stdout.contains(&format!(" cannot be read: {why}\n")),
+            "{ran}"
+        );
+        assert!(ran.stdout.contains(&format!("table {table}: is not as workfs makes it")), "{ran}");
+        assert!(ran.stdout.contains("record work:waits: "), "the rest: {ran}");
+        let problems = ran.stdout.lines().filter(|line| line.contains(": ")).count();
+        assert!(problems <= 6, "not all that follows from it: {ran}");
+        let doctor = run(&mut fixture.command_on(&copy, &["doctor"]));
+        assert!(doctor.code == 11 && doctor.stdout.contains("BAD   store: damaged: "), "{doctor}");
+        let restore = ["restore", "--force", copy.to_str().unwrap()];
+        let restored = fixture.workfs(&restore).failure();
+        assert!(
+            restored.code == 10 && restored.stderr.contains("nothing was changed"),
+            "{restored}"
+        );
+    }
+    fixture.workfs(&["fsck"]).success();
+}
+
+// P5.2
+#[test]
+fn what_lies_beside_the_tables_is_looked_at_where_a_condition_cannot_be_asked() {
+    let fixture = store();
+    let sql = "INSERT INTO freed VALUES (65536, 65536); \
+               UPDATE chunks SET at = 65536, data = x'' WHERE key = (SELECT max(key) FROM chunks)";
+    let sound = with(&fixture, sql);
+    assert!(check(&fixture, &sound).stdout.contains("1 chunks of big files lie in what was freed"));
+    redefine(&sound, "length(trace)", "lengtl(trace)");
+    let ran = check(&fixture, &sound);
+    assert!(ran.stdout.contains("cannot be read: unknown function: lengtl()"), "{ran}");
+    assert!(ran.stdout.contains("1 chunks of big files lie in what was freed"), "{ran}");
+}
+
+// P8.2
+#[test]
+fn a_change_that_meets_such_a_definition_is_told_of_damage() {
+    let fixture = store();
+    let part = "parent INTEGER NOT NULL REFERENCES nodes(ino)";
+    let copy = redefined(&fixture, part, &part.replace("ino", "inx"));
+    let new = fixture.outside("new");
+    fs::create_dir_all(new.join("inbox")).unwrap();
+    fs::write(new.join("inbox/new.yaml"), Task::new("new").text()).unwrap();
+    let import = ["import", new.to_str().unwrap(), "work"];
+    let ran = run(&mut fixture.command_on(&copy, &import)).failure();
+    assert!(ran.said().contains("the store is damaged: foreign key mismatch"), "{ran}");
+    // Reading follows no reference.
+    drop(Sqlite::open(&copy).unwrap());
+    run(&mut fixture.command_on(&copy, &["show", "free"])).success();
 }

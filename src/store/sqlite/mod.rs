@@ -92,8 +92,18 @@ fn unreadable(error: &rusqlite::Error) -> Option<String> {
         // Its own statements are right where all tables and columns are there.
         E::SqlInputError { msg, .. } => Some(msg.clone()),
         E::SqliteFailure(_, Some(text)) if text.starts_with("no such ") => Some(text.clone()),
+        // The same of what only running one shows: a table's condition asks for a function that there is not, or
+        // its reference is to no key.
+        E::SqliteFailure(error, Some(text)) if is_of_schema(error, text) => Some(text.clone()),
         _ => None,
     }
+}
+
+/// Whether a statement was refused for what the schema says. Whatever SQLite refuses has this code, also what comes at
+/// the wrong time: "cannot commit - no transaction is active", as after a full disk, is no damage.
+fn is_of_schema(error: &ffi::Error, text: &str) -> bool {
+    let is_of_time = text.starts_with("cannot ") || text == "SQL logic error";
+    error.extended_code == ffi::SQLITE_ERROR && !is_of_time
 }
 
 /// Maps an SQLite failure to its cause.

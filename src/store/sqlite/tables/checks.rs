@@ -58,6 +58,15 @@ fn outline(sql: &Connection) -> rusqlite::Result<BTreeMap<String, String>> {
     rows.collect()
 }
 
+/// What was read, or why it cannot be; what is no damage ends the check.
+fn damage<T>(read: Result<T>) -> Result<Legible<T>> {
+    match read {
+        Ok(read) => Ok(Ok(read)),
+        Err(StoreError::Impossible(why)) => Ok(Err(why)),
+        Err(error) => Err(error),
+    }
+}
+
 impl Conn {
     fn each_legible<K, T>(
         &self,
@@ -71,25 +80,42 @@ impl Conn {
 
     /// Every problem that SQLite's own check finds, and those of what lies beside the tables.
     pub(in crate::store::sqlite) fn integrity(&self) -> Result<Vec<String>> {
-        let mut found: Vec<String> = Vec::new();
-        let walked =
-            self.each("SELECT * FROM pragma_integrity_check", [], |row| row.get(0), &mut |line| {
-                found.push(line);
-                true
-            });
-        found.retain(|line| line != "ok");
-        match walked {
-            // What it found until then says more than that it could not go on.
-            Err(StoreError::Impossible(_)) if !found.is_empty() => return Ok(found),
-            walked => walked?,
+        let mut found = Vec::new();
+        if let Err(why) = damage(self.own_check(&mut found))? {
+            // It ends at the first condition that it cannot ask; without them it comes to all tables.
+            let ignored = self.sql.pragma_update(None, "ignore_check_constraints", true);
+            ignored.map_err(fail)?;
+            let mut again = Vec::new();
+            let walked = damage(self.own_check(&mut again));
+            let asked = self.sql.pragma_update(None, "ignore_check_constraints", false);
+            asked.map_err(fail)?;
+            again.retain(|line| !found.contains(line));
+            found.extend(again);
+            // What it found says more than that it could not go on.
+            if walked?.is_ok() || found.is_empty() {
+                found.insert(0, format!("cannot be read: {why}"));
+            }
         }
         found.extend(
             self.extents
                 .problem()
                 .map(|why| format!("{why}; content of big files that lies there cannot be read")),
         );
-        found.extend(self.misplaced()?);
+        match damage(self.misplaced())? {
+            Ok(misplaced) => found.extend(misplaced),
+            Err(why) if found.is_empty() => found.push(format!("cannot be read: {why}")),
+            // Of the same damage.
+            Err(_) => {}
+        }
         Ok(found)
+    }
+
+    fn own_check(&self, found: &mut Vec<String>) -> Result<()> {
+        let mut note = |line: String| {
+            found.extend(Some(line).filter(|line| line != "ok"));
+            true
+        };
+        self.each("SELECT * FROM pragma_integrity_check", [], |row| row.get(0), &mut note)
     }
 
     /// What the rows say of big files that cannot be.
@@ -109,14 +135,27 @@ impl ReadChecks for Conn {
     fn unowned(&self) -> Result<Vec<String>> {
         // What belongs to an inode is looked at one by one; and where a table is missing, all that
         // belongs to it would be told of.
-        let belong = "SELECT \"table\", parent, count(*) FROM pragma_foreign_key_check \
+        let belong = "SELECT \"table\", parent, count(*) FROM pragma_foreign_key_check(?1) \
                       WHERE parent <> 'nodes' AND parent IN (SELECT name FROM sqlite_schema) \
                       GROUP BY 1, 2";
-        self.all(belong, [], |row| {
-            let (table, parent): (String, String) = (row.get(0)?, row.get(1)?);
-            let count = number(row, 2)?;
-            Ok(format!("{count} rows of {table} belong to rows of {parent} that are not there"))
-        })
+        let tables = "SELECT name FROM sqlite_schema WHERE type = 'table' ORDER BY name";
+        let tables: Vec<String> = self.all(tables, [], |row| row.get(0))?;
+        let mut unowned = Vec::new();
+        // Each by itself: one whose references cannot be followed hides no other's.
+        for table in tables {
+            let rows = self.all(belong, [&table], |row| {
+                let (table, parent): (String, String) = (row.get(0)?, row.get(1)?);
+                let count = number(row, 2)?;
+                Ok(format!("{count} rows of {table} belong to rows of {parent} that are not there"))
+            });
+            match damage(rows)? {
+                Ok(rows) => unowned.extend(rows),
+                Err(why) => {
+                    unowned.push(format!("the references of {table} cannot be read: {why}"))
+                }
+            }
+        }
+        Ok(unowned)
     }
 
     fn schema_differences(&self) -> Result<Vec<(String, Differs)>> {
