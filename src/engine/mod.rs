@@ -106,7 +106,7 @@ pub use records::judge::Text;
 pub use records::late::{Late, RefuseLate};
 pub use records::made::{Left, Made};
 pub use records::restore::{RestoreFile, RestoreRecord};
-pub use records::rules::{has_old_rows, rules_since};
+pub use records::rules::{has_old_rows, rules_noted, rules_since};
 pub use records::save::{Save, SaveDraft, Saved};
 pub use records::sight::{Base, Sight};
 pub use records::whereabouts::{home_of_parked, path_of_backup};

@@ -9,6 +9,7 @@ mod harness;
 mod asks;
 mod backup;
 mod commands;
+mod content;
 mod corpus;
 mod damage;
 mod definitions;

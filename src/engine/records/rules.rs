@@ -31,6 +31,9 @@ struct Kept {
     /// The layout by which all rows were made, as a hash; older programs did not say.
     #[serde(default)]
     rows: Option<String>,
+    /// The last event when it was noted that they hold, also where they had held before; older programs did not say.
+    #[serde(default)]
+    noted: Option<u64>,
 }
 
 /// The rules that a configuration means to this program.
@@ -72,7 +75,7 @@ pub(in crate::engine) fn note_rules(txn: &mut dyn Txn, config: &Config, last: G)
     let made_by = |kept: &Kept| kept.rows.clone().unwrap_or_default();
     let rows = Some(kept.as_ref().map_or_else(|| layout_hash(config), made_by));
     let before = kept.map(|kept| (kept.rules, kept.since));
-    put(txn, &Kept { rules, since, before, rows })
+    put(txn, &Kept { rules, since, before, rows, noted: Some(last.0) })
 }
 
 fn put(txn: &mut dyn Txn, kept: &Kept) -> Result<()> {
@@ -88,6 +91,16 @@ pub(super) fn note_rows(txn: &mut dyn Txn, config: &Config) -> Result<()> {
         }
         _ => Ok(()),
     }
+}
+
+/// The last event after which other rules may have held, also if nothing was told of what happened by them: what they
+/// do not count is not. `None`: those of `config` never held, as far as is known.
+///
+/// # Errors
+/// A failure of the store.
+pub fn rules_noted(read: &dyn Read, config: &Config) -> Result<Option<G>> {
+    let kept = kept(read)?.filter(|kept| kept.rules == fingerprint(config));
+    Ok(kept.map(|kept| G(kept.noted.unwrap_or(kept.since))))
 }
 
 /// Whether there may be rows that another layout than that of `config` has made.

@@ -1,5 +1,5 @@
 //! Plain files whose changes count: what is noted is of files that there are, their versions are what
-//! was hashed; and those that are locks.
+//! was hashed, and so is what lies there; and those that are locks.
 
 use serde_json::Value;
 
@@ -7,18 +7,18 @@ use crate::config::Config;
 use crate::engine::path_of_dir;
 use crate::ledger::Hash;
 use crate::names::{Dentry, TreePath};
-use crate::numbers::{Ino, LeaseTime, UnixNanos};
+use crate::numbers::{G, Ino, LeaseTime, UnixNanos};
 use crate::store::{self, FileVersion, History, Read};
 
 use super::super::Failure;
 use super::ledger::Ledger;
 use super::tree::Nodes;
-use super::{Check, shown_file};
+use super::{Check, Rules, lies, shown_file};
 
 pub(super) fn check(
     read: &dyn Read,
     nodes: &Nodes,
-    ledger: &Ledger,
+    (ledger, rules): (&Ledger, Option<&Rules<'_>>),
     check: &mut Check<'_>,
 ) -> Result<(), Failure> {
     let mut names = Vec::new();
@@ -30,7 +30,7 @@ pub(super) fn check(
     }
     let (mut there, mut failed) = (0, None);
     let listed = read.histories(&TreePath::root(), None, &mut |history| {
-        failed = one(read, &history, there, ledger, check).err();
+        failed = one(read, (&history, there), (ledger, rules), check).err();
         there += 1;
         failed.is_none() && !check.report.interrupted
     });
@@ -79,28 +79,27 @@ fn is_lock(read: &dyn Read, config: &Config, (file, parent): (Ino, Ino)) -> stor
     Ok(false)
 }
 
+/// What an event says; of one that is missing or damaged, which is told of elsewhere, nothing.
+fn event(read: &dyn Read, g: G, check: &mut Check<'_>) -> Result<Value, Failure> {
+    let event = check.got(|| format!("event {g}"), read.event(g))?.flatten();
+    Ok(event.map(|row| row.said()).unwrap_or_default())
+}
+
 /// What the event by which a version is called says otherwise.
-fn misnoted(
-    read: &dyn Read,
-    version: &FileVersion,
-    check: &mut Check<'_>,
-) -> Result<Option<String>, Failure> {
-    let event = check.got(|| format!("event {}", version.g), read.event(version.g))?.flatten();
-    let event = event.map(|row| row.said()).unwrap_or_default();
+fn misnoted(version: &FileVersion, event: &Value) -> Option<String> {
     let said = |at: &str| event.pointer(at).and_then(Value::as_str);
     let g = version.g;
     if said("/payload/content_sha256") != Some(version.sha256.to_string().as_str()) {
-        return Ok(Some(format!("event {g} has not saved the version that is noted as its")));
+        return Some(format!("event {g} has not saved the version that is noted as its"));
     }
     let is_of_then = said("/at").and_then(UnixNanos::parse_rfc3339) == Some(version.at);
-    Ok((!is_of_then).then(|| format!("version {g} is noted as of another time than event {g}")))
+    (!is_of_then).then(|| format!("version {g} is noted as of another time than event {g}"))
 }
 
 fn one(
     read: &dyn Read,
-    history: &History,
-    nth: u64,
-    ledger: &Ledger,
+    (history, nth): (&History, u64),
+    (ledger, rules): (&Ledger, Option<&Rules<'_>>),
     check: &mut Check<'_>,
 ) -> Result<(), Failure> {
     let thing = || format!("file {}", history.path);
@@ -120,19 +119,32 @@ fn one(
     if (versions.len() as u64, bytes) != (history.versions, history.bytes) {
         check.problem(thing(), "does not know how many versions are kept of it");
     }
+    let total = ledger.files.max(nth + 1);
+    // What the events say is compared only where they are known to be right.
+    let last = match ledger.is_unbroken {
+        true => event(read, history.last_g, check)?,
+        false => Value::Null,
+    };
+    let is_known = ledger.is_unbroken && known == Some(history.last_g);
+    if let Some(rules) = rules.filter(|_| is_known && check.tick(nth, total, "histories")) {
+        // The newest comes first.
+        lies::check(read, (history, &last, versions.first()), (ledger, rules), check)?;
+    }
     for version in versions {
         // Each is read, and may be large.
-        if !check.tick(nth, ledger.files.max(nth + 1), "histories") {
+        if !check.tick(nth, total, "histories") {
             break;
         }
         check.report.file_versions += 1;
         let Some(content) = check.got(thing, read.file_version(version.g))? else { continue };
         if Hash::of(content.unwrap_or_default()) != version.sha256 {
             check.problem(thing(), format!("version {} is not what was saved", version.g));
-        } else if ledger.is_unbroken
-            && let Some(what) = misnoted(read, &version, check)?
-        {
-            check.problem(thing(), what);
+        } else if ledger.is_unbroken {
+            let is_last = version.g == history.last_g;
+            let said = if is_last { last.clone() } else { event(read, version.g, check)? };
+            if let Some(what) = misnoted(&version, &said) {
+                check.problem(thing(), what);
+            }
         }
     }
     Ok(())

@@ -6,14 +6,15 @@ use std::hash::BuildHasher as _;
 
 use serde_json::Value;
 
-use crate::engine::FILE_KIND;
+use crate::engine::{Doors, FILE_KIND};
 use crate::ledger::{EventName, Verifier};
-use crate::numbers::G;
+use crate::numbers::{G, UnixNanos};
 use crate::store::{EventRow, Read};
 
 use super::super::Failure;
 use super::Check;
 use super::agents::Told;
+use super::clock::SetBacks;
 use super::lasts::Lasts;
 
 /// What the events say, as far as records and files are compared with it.
@@ -28,6 +29,9 @@ pub(super) struct Ledger {
     kinds: HashMap<String, (G, String)>,
     /// What the events say of registered agents.
     pub agents: Told,
+    set_backs: SetBacks,
+    /// When it was looked at.
+    now: UnixNanos,
     /// All events were looked at.
     pub is_whole: bool,
     /// None is missing or wrong.
@@ -43,6 +47,12 @@ impl Ledger {
     /// The last event of a plain file.
     pub fn of_file(&self, path: &str) -> Option<G> {
         self.lasts.get(self.key(None, path))
+    }
+
+    /// Whether what happened after event `g` has a later time than that, `at`: as far as is known, the clock did not
+    /// show it once more.
+    pub fn is_datable(&self, g: G, at: UnixNanos) -> bool {
+        at <= self.now && !self.set_backs.is_any_since(g, at)
     }
 
     /// The last event of a record.
@@ -77,6 +87,8 @@ pub(super) fn check(read: &dyn Read, check: &mut Check<'_>) -> Result<Ledger, Fa
             files: 0,
             kinds,
             agents: Told::default(),
+            set_backs: SetBacks::default(),
+            now: (Doors::default().clock)(),
             is_whole: false,
             is_unbroken: false,
         },
@@ -146,6 +158,9 @@ impl Walk {
     fn link(&mut self, row: &EventRow, check: &mut Check<'_>) {
         let Ok(event) = serde_json::from_str::<Value>(&row.line) else { return };
         let text = |key: &str| event.get(key).and_then(Value::as_str);
+        if let Some(at) = text("at").and_then(UnixNanos::parse_rfc3339) {
+            self.ledger.set_backs.note(row.g, at);
+        }
         let path = event.pointer("/payload/path").and_then(Value::as_str).unwrap_or_default();
         let is_file = text("workspace").is_none() && text("kind") == Some(FILE_KIND);
         let key = match (text("workspace"), text("id")) {

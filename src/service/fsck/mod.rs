@@ -5,10 +5,12 @@
 //! problem: a layout that does not fit what is there is `doctor`'s.
 
 mod agents;
+mod clock;
 mod content;
 mod files;
 mod lasts;
 mod ledger;
+mod lies;
 mod noted;
 mod one;
 mod quotas;
@@ -22,7 +24,7 @@ mod tree;
 use super::reply::pace::Pace;
 use super::{Failure, Sink};
 use crate::config::{CONFIG_KEY, Config};
-use crate::engine::rules_since;
+use crate::engine::{rules_noted, rules_since};
 use crate::numbers::{G, Ino};
 use crate::store::{self, Read, Readers, StoreError};
 
@@ -98,12 +100,19 @@ struct Rules<'c> {
     config: &'c Config,
     /// The last event before they held, as far as that is known.
     since: Option<G>,
+    /// The last one after which others may have held, also if for no event.
+    noted: Option<G>,
 }
 
 impl Rules<'_> {
     /// Whether what event `g` did was done by them.
     fn held_at(&self, g: G) -> bool {
         self.since.is_some_and(|since| g > since)
+    }
+
+    /// Whether no others have held since event `g`.
+    fn hold_since(&self, g: G) -> bool {
+        self.noted.is_some_and(|noted| g > noted)
     }
 }
 
@@ -136,11 +145,14 @@ pub fn fsck(
         }
         content::check(read, &nodes, &mut check)?;
         quotas::check(read, &nodes, &mut check)?;
-        let since = config.map(|config| rules_since(read, config)).transpose();
-        let since = check.got(|| "rules".to_owned(), since)?.flatten().flatten();
-        let rules = config.map(|config| Rules { config, since });
+        let rules = config.map(|config| {
+            let (since, noted) = (rules_since(read, config)?, rules_noted(read, config)?);
+            Ok(Rules { config, since, noted })
+        });
+        let unknown = config.map(|config| Rules { config, since: None, noted: None });
+        let rules = check.got(|| "rules".to_owned(), rules.transpose())?.unwrap_or(unknown);
         records::check(read, &mut nodes, (&ledger, rules.as_ref()), &mut check)?;
-        files::check(read, &nodes, &ledger, &mut check)?;
+        files::check(read, &nodes, (&ledger, rules.as_ref()), &mut check)?;
         if let Some(config) = config {
             files::locks(read, &nodes, config, &mut check)?;
         }
