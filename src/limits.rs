@@ -232,8 +232,9 @@ pub const CLEANUPS_MAX: usize = 1024;
 /// How long the kernel may keep names and attributes that are invalidated exactly.
 pub const CACHE_TTL: Duration = Duration::from_secs(3600);
 
-/// Files with holes of which is remembered what was read: beyond it those are forgotten that no kernel knows any more.
-pub const FILLED_FILES_MAX: usize = 4096;
+/// So many files with holes of which is remembered what was read are there before it is looked which of them no kernel
+/// knows any more.
+pub const FILLED_LOOKED_AT_MIN: usize = 1024;
 
 /// So many ranges are told apart in each of them.
 pub const FILLED_RANGES_MAX: usize = 64;

@@ -82,7 +82,7 @@ pub use past::names::{
 };
 pub use past::then::{AfterEvent, Had, Then};
 pub use past::versions::{VersionThen, version_then, versions_of};
-pub use past::when::{last_before, time_of};
+pub use past::when::last_before;
 pub use past::whence::{Elsewhere, Told, Whence, whence};
 pub use places::at_path::{as_far_as_there, node_at};
 pub use places::computed::{is_shown, only_shown, told_why};

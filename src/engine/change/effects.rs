@@ -141,7 +141,7 @@ pub trait Audience: Send + Sync {
     /// Asks kernels to let go of nameless inodes that nobody there has. Another one than that of whoever took the
     /// name keeps what it was told of it, until it is asked for.
     fn let_go(&self, _: &[Ino]) {}
-    /// Whether somebody writes a file, or the record that it is, of whom nothing is judged yet.
+    /// Whether somebody has written to a file, or to the record that it is, what is not judged yet.
     fn is_written(&self, _: Ino, _: Option<&Record>) -> bool {
         false
     }

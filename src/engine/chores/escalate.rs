@@ -4,13 +4,12 @@
 use super::chore::{Chore, is_unchanged};
 use super::past::{Told, UNLOGGED, last_activity};
 use crate::engine::change::happening::Happening;
+use crate::engine::past::when::time_of;
 use crate::engine::places::governed::{Home, path_of};
 use crate::engine::plain_files::files::Saved;
 use crate::engine::plain_files::plain;
 use crate::engine::records::save::home_of;
-use crate::engine::{
-    About, Command, Create, Effect, NewContent, Refused, Stop, Text, Turn, time_of,
-};
+use crate::engine::{About, Command, Create, Effect, NewContent, Refused, Stop, Text, Turn};
 use crate::kind::Statuses;
 use crate::ledger::{EventName, Field, Payload};
 use crate::names::{Dentry, FileName};

@@ -288,9 +288,7 @@ impl Priority {
 /// for UTC; or a date, which means its first moment in UTC.
 fn time_of(text: &str) -> Option<UnixNanos> {
     let text = text.trim();
-    UnixNanos::parse_rfc3339(text)
-        .or_else(|| UnixNanos::parse_day(text))
-        .or_else(|| UnixNanos::parse_rfc3339(&format!("{text}Z")))
+    UnixNanos::parse_moment(text).or_else(|| UnixNanos::parse_rfc3339(&format!("{text}Z")))
 }
 
 #[cfg(test)]

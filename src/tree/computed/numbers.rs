@@ -15,7 +15,7 @@ const WHY: u64 = 1 << 50;
 const READY: u64 = 1 << 51;
 const NEXT: u64 = 1 << 52;
 const WAIT: u64 = 1 << 53;
-// 1 << 54 is free.
+const AS_OF: u64 = 1 << 54;
 const HISTORY: u64 = 1 << 55;
 const PAST: u64 = 1 << 56;
 const HOLD: u64 = 1 << 57;
@@ -23,8 +23,7 @@ const HOLD: u64 = 1 << 57;
 const IGNORED: u64 = 1 << 59;
 const UNMADE: u64 = 1 << 60;
 const PAST_OF: u64 = 1 << 61;
-// The two above that are those of transactions (see `txn`), so that this one has two.
-const AS_OF: u64 = PAST_OF | PAST;
+// Those above it are those of transactions (see `txn`).
 
 /// The numbers of files in `.workfs/kinds/`, from [`FIRST`] on: more than two a kind.
 const KIND_FILES: std::ops::Range<u64> = 64..256;
@@ -72,7 +71,6 @@ impl Computed {
     /// The computed node of a number, if it is one.
     pub fn of(ino: Ino) -> Option<Computed> {
         Some(match ino.0 {
-            number if number & AS_OF == AS_OF => Computed::AsOf(G(number & !AS_OF)),
             number if number & PAST_OF != 0 => {
                 Computed::History(PastDir::Record(RecordKey(number & !PAST_OF)))
             }
@@ -83,6 +81,7 @@ impl Computed {
             number if number & HISTORY != 0 => {
                 Computed::History(PastDir::Numbered(number & !HISTORY))
             }
+            number if number & AS_OF != 0 => Computed::AsOf(G(number & !AS_OF)),
             number if number & WAIT != 0 => Computed::Wait(Ino(number & !WAIT)),
             number if number & NEXT != 0 => Computed::Next(LinkNumber(number & !NEXT)),
             number if number & READY != 0 => Computed::Ready(Ino(number & !READY)),

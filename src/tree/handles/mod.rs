@@ -24,10 +24,10 @@ use std::time::Instant;
 use parking_lot::{Mutex, RwLock};
 use workfs_mount::{Caller, Handle, MountId, Shares, UsedUp};
 
-use crate::limits::{CHUNK_BYTES, HANDLES_MAX, READ_AT_ONCE_WITHIN};
+use crate::limits::{HANDLES_MAX, READ_AT_ONCE_WITHIN};
 use crate::numbers::Ino;
 use crate::refusal::{Refusal, Rule};
-use crate::store::{Node, OrderKey};
+use crate::store::OrderKey;
 use crate::tree::Hub;
 use crate::tree::computed::listing::ComputedNames;
 use crate::tree::nodes::cleanups::Cleanups;
@@ -36,7 +36,7 @@ use crate::tree::nodes::kept_listing::Short;
 use crate::tree::ready::waits::Waited;
 use crate::tree::saves::plain_save::Wrote;
 use crate::tree::saves::staged::{Pages, Staged};
-use filled::Filled;
+use filled::{Filled, Ranges};
 use hold::Hold;
 use pins::{Pins, Text};
 use sizes::Sizes;
@@ -375,25 +375,12 @@ impl Handles {
         self.running.is_open(ino)
     }
 
-    /// A kernel fills pages of a plain file, of which holes may be part.
-    pub fn note_filled(
-        &self,
-        node: &Node,
-        (offset, size): (u64, usize),
-        knows: impl Fn(Ino) -> bool,
-    ) {
-        let chunk = CHUNK_BYTES as u64;
-        let end = node.size.min(offset.saturating_add(size as u64));
-        if node.chunks < node.size.div_ceil(chunk) && offset < end {
-            // FILE_BYTES_MAX keeps them within 24 bits.
-            let chunks = (offset / chunk) as u32..end.div_ceil(chunk) as u32;
-            self.filled.note(node.ino, chunks, knows);
+    /// Where a mapping may have written what is not told of yet.
+    fn unwritten(&self, ino: Ino) -> Ranges {
+        match self.mappable.is_open(ino) {
+            true => self.filled.of(ino),
+            false => Ranges::default(),
         }
-    }
-
-    /// Whether somebody may have mapped it to write to it.
-    pub fn may_be_mapped(&self, ino: Ino) -> bool {
-        self.mappable.is_open(ino)
     }
 
     /// Whether it is run through another mount than this.

@@ -73,7 +73,7 @@ impl WorkTree {
                     None => Ok(Vec::new()),
                 },
                 Some(node) if node.node_type == NodeType::File => {
-                    self.handles.note_filled(&node, (offset, size), |ino| self.hub.knows(ino));
+                    self.handles.filled.note(&node, (offset, size), |ino| self.hub.knows(ino));
                     read_plain(read, &node, offset, size)
                 }
                 _ => Ok(Vec::new()),

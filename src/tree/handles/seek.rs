@@ -1,7 +1,5 @@
 //! `lseek` for holes and data.
 
-use std::ops::Range;
-
 use workfs_mount::{Errno, Handle, SeekHole};
 
 use crate::limits::CHUNK_BYTES;
@@ -11,7 +9,7 @@ use crate::tree::computed::events;
 use crate::tree::{Answer, WorkTree};
 
 use super::Open;
-use super::filled::next_in;
+use super::filled::Ranges;
 
 impl WorkTree {
     pub(in crate::tree) fn seek_file(
@@ -31,9 +29,8 @@ impl WorkTree {
         let found = match whole {
             Some(size) => seek_whole(size, offset, seek),
             None => {
-                let may_be_mapped = self.handles.may_be_mapped(ino);
-                let filled = if may_be_mapped { self.handles.filled.of(ino) } else { Vec::new() };
-                self.read(|read| seek_plain(read, ino, (offset, seek), &filled))?
+                let unwritten = self.handles.unwritten(ino);
+                self.read(|read| seek_plain(read, ino, (offset, seek), &unwritten))?
             }
         };
         found.ok_or(Errno::ENXIO)
@@ -45,13 +42,13 @@ fn seek_whole(size: u64, offset: u64, seek: SeekHole) -> Option<u64> {
     (offset < size).then_some(if seek == SeekHole::Data { offset } else { size })
 }
 
-/// Data and holes of a plain file: a missing chunk is a hole, but for those of which pages were filled and may have
-/// been written.
+/// Data and holes of a plain file: a missing chunk is a hole, but for those in which something may be that is
+/// `unwritten`.
 fn seek_plain(
     read: &dyn Read,
     ino: Ino,
     (offset, seek): (u64, SeekHole),
-    filled: &[Range<u32>],
+    unwritten: &Ranges,
 ) -> Result<Option<u64>, StoreError> {
     let chunk = CHUNK_BYTES as u64;
     let Some(node) = read.node(ino)?.filter(|node| offset < node.size) else { return Ok(None) };
@@ -60,23 +57,26 @@ fn seek_plain(
     if node.class != Class::Plain {
         return Ok(seek_whole(node.size, offset, seek));
     }
-    let next_data = |index| {
-        let next = [read.next_chunk(ino, index)?, next_in(filled, index)];
-        Ok::<_, StoreError>(next.into_iter().flatten().min())
-    };
     match seek {
         SeekHole::Data => {
-            let at = next_data(first)?.map(|index| offset.max(u64::from(index) * chunk));
+            let unwritten = unwritten.from(first).map(|range| range.start);
+            let next = read.next_chunk(ino, first)?.into_iter().chain(unwritten).min();
+            let at = next.map(|index| offset.max(u64::from(index) * chunk));
             Ok(at.filter(|at| *at < node.size))
         }
         // As many chunks as it can have: no holes to look for.
         SeekHole::Hole if node.chunks >= node.size.div_ceil(chunk) => Ok(Some(node.size)),
         SeekHole::Hole => {
             let mut index = first;
-            while next_data(index)? == Some(index) {
-                index += 1;
+            loop {
+                if let Some(range) = unwritten.from(index).filter(|range| range.start == index) {
+                    index = range.end;
+                } else if read.next_chunk(ino, index)? == Some(index) {
+                    index += 1;
+                } else {
+                    return Ok(Some(offset.max(u64::from(index) * chunk).min(node.size)));
+                }
             }
-            Ok(Some(offset.max(u64::from(index) * chunk).min(node.size)))
         }
     }
 }
