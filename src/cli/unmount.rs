@@ -83,19 +83,51 @@ fn take_dead_away(
     failed.map_or(Ok(taken), |failure| Err(failure.into()))
 }
 
-/// Ends the daemon, and says which mounts it had. Where other mounts lie in them it goes on, unless they are to
-/// go along (lazily).
+/// Ends the daemon, and says which mounts it had. Where one is in use, or another mount lies in one, it goes on with
+/// that, unless all are to go (lazily).
 fn stop(mut client: Client, paths: &StorePaths, how: Unmounting) -> Result<Vec<String>, Stop> {
     let mut mounts = mounts::ask(paths)?.map(|(_, mounts)| mounts).unwrap_or_default();
     mounts.retain(|mount| !mount.detached);
     if how == Unmounting::IfUnused {
-        let mut seen = mounts.iter().filter(|mount| !mount.private);
-        seen.try_for_each(|mount| daemon::expect_nothing_inside(Path::new(&mount.dir)))?;
+        end_unused(&mut client, &mounts)?;
     }
     if client.ask(&Ask::Stop)?.is_some() {
         client.await_end();
     }
     Ok(mounts.into_iter().map(|mount| mount.dir).collect())
+}
+
+/// Whoever calls this from inside of a mount is not kept by this very process.
+fn step_out() -> Result<(), Failure> {
+    std::env::set_current_dir("/").map_err(|error| Failure::io("leaving the directory", &error))
+}
+
+/// Unmounts each that nobody uses.
+///
+/// # Errors
+/// The first that stays; those behind it are unmounted all the same.
+fn end_unused(client: &mut Client, mounts: &[MountInfo]) -> Result<(), Failure> {
+    let (private, seen): (Vec<&MountInfo>, Vec<&MountInfo>) =
+        mounts.iter().partition(|mount| mount.private);
+    seen.iter().try_for_each(|mount| daemon::expect_nothing_inside(Path::new(&mount.dir)))?;
+    step_out()?;
+    let of_a_command = private.iter().map(|mount| {
+        let agent = mount.agent.as_deref().unwrap_or("an operator");
+        let reason = format!("{} is mounted for a command of {agent}", mount.dir.as_str().shown());
+        let remedy = "wait for it (`workfs exec`) to end, or end it all the same: `--lazy`";
+        Failure::new(Cause::Conflict, reason, remedy)
+    });
+    let kept = seen.iter().filter_map(|mount| {
+        let ask = UnmountAsk { dir: mount.dir.clone(), lazy: false };
+        // One that is gone meanwhile is not kept.
+        let failure =
+            client.ask(&Ask::Unmount(ask)).err().filter(|it| it.cause != Cause::Absent)?;
+        let mounted = daemon::mounted_at(Path::new(&mount.dir));
+        Some(mounted.map_or_else(|| failure.clone(), |mount| with_users(failure.clone(), &mount)))
+    });
+    // All are tried before the first is told.
+    let kept: Vec<Failure> = kept.chain(of_a_command).collect();
+    kept.into_iter().next().map_or(Ok(()), Err)
 }
 
 fn one(dir: &Path, how: Unmounting, global: &Global, output: &Output) -> Result<Exit, Stop> {
@@ -115,8 +147,7 @@ fn one(dir: &Path, how: Unmounting, global: &Global, output: &Output) -> Result<
         None if mounted.is_some() => store::own(global)?,
         None => store::paths(global, &[])?,
     };
-    // Whoever calls this from inside is not kept by this very process.
-    std::env::set_current_dir("/").map_err(|error| Failure::io("leaving the directory", &error))?;
+    step_out()?;
     // What is mounted there in another name space is none of this one's.
     let asked = mounted.as_ref().map(|_| by_the_daemon(&paths, &dir, how));
     match asked.unwrap_or(Ok(ByDaemon::NotIts)) {

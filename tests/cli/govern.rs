@@ -471,7 +471,7 @@ fn a_directory_with_too_many_names_to_look_at_is_not_moved_to_where_workspaces_l
     let layout = "workspaces: [{ path: 'projects/*/tasks', kind: task }]\n";
     let fixture = Setup::default().layout(layout).start();
     fixture.sh("mkdir -p projects/x/tasks box; touch box/0").success();
-    let (few, too_many) = (MOVED_NAMES_MAX - 1, MOVED_NAMES_MAX + 1);
+    let (few, too_many) = (MOVED_NAMES_MAX, MOVED_NAMES_MAX + 1);
     let mv = || fixture.sh("mv -T box projects/box");
     for (count, fits) in [(few, true), (too_many, false)] {
         fixture.unmount_all();

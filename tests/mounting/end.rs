@@ -398,6 +398,27 @@ fn in_the_dead_mount_of_an_agent_nobody_acts_without_a_name() {
     fixture.workfs(&["unmount", dir.to_str().unwrap()]).success();
 }
 
+// P6.1 P6.3
+#[test]
+fn who_unmounts_waits_for_no_daemon_that_goes_on_with_another_s_mount() {
+    let fixture = Setup::default().mounts(2).prepare();
+    let [first, second] = [0, 1].map(|nth| fixture.mount(nth).to_str().unwrap().to_owned());
+    let mut longest = Duration::ZERO;
+    for round in 0..20 {
+        fixture.workfs(&["mount", &first]).success();
+        let mut mounting = fixture.command(&["mount", &second]);
+        let mut mounting = mounting.stderr(Stdio::null()).spawn().unwrap();
+        // Each time at another moment of the other's.
+        std::thread::sleep(Duration::from_millis(round % 10));
+        let begin = Instant::now();
+        fixture.workfs(&["unmount", &first]).success();
+        longest = longest.max(begin.elapsed());
+        assert!(mounting.wait().unwrap().success());
+        fixture.workfs(&["unmount", "--all"]).success();
+    }
+    assert!(longest < DAEMON_ANSWER_WAIT / 2, "{longest:?}");
+}
+
 // P6.1 P6.2
 #[test]
 fn who_mounts_while_the_daemon_ends_gets_the_next_one() {

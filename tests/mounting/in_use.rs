@@ -8,8 +8,24 @@ use rustix::mount::{UnmountFlags, unmount};
 use crate::harness::{Setup, Task, await_end, left_out, mounted_below, needs, run};
 use crate::may_have_a_name_space;
 
-fn stands_in(dir: &std::path::Path) -> Child {
-    Command::new("sleep").arg("600").current_dir(dir).spawn().unwrap()
+/// A process that does nothing, until it is let go of.
+struct Idle(Child);
+
+impl Idle {
+    fn of(command: &mut Command) -> Idle {
+        Idle(command.spawn().unwrap())
+    }
+
+    fn standing_in(dir: &std::path::Path) -> Idle {
+        Idle::of(Command::new("sleep").arg("600").current_dir(dir))
+    }
+}
+
+impl Drop for Idle {
+    fn drop(&mut self) {
+        let ended = self.0.kill().and_then(|()| self.0.wait());
+        assert!(ended.is_ok() || std::thread::panicking(), "{ended:?}");
+    }
 }
 
 // P6.3
@@ -17,23 +33,19 @@ fn stands_in(dir: &std::path::Path) -> Child {
 fn who_uses_a_mount_is_named_and_nobody_else() {
     let fixture = Setup::default().prepare();
     // It stands in the directory below, and hinders nobody.
-    let mut below = stands_in(fixture.root());
+    let below = Idle::standing_in(fixture.root());
     fixture.mount_all();
     fixture.make_directories();
     let task = fixture.task("inbox", &Task::new("t-1"));
     let daemon = fixture.daemon_pid();
-    let mut inside = stands_in(&fixture.work());
-    let mut reads = Command::new("sleep");
-    let mut reads = reads.arg("600").stdin(std::fs::File::open(task).unwrap()).spawn().unwrap();
+    let inside = Idle::standing_in(&fixture.work());
+    let task = std::fs::File::open(task).unwrap();
+    let reads = Idle::of(Command::new("sleep").arg("600").stdin(task));
     let ran = fixture.workfs(&["unmount", fixture.root().to_str().unwrap()]);
-    let users = [inside.id(), reads.id()];
+    let users = [inside.0.id(), reads.0.id()];
     assert_eq!(ran.code, 5, "{ran}");
     let named = |pid: u32| ran.stderr.contains(&format!("({pid})"));
-    assert!(users.into_iter().all(named) && !named(daemon) && !named(below.id()), "{ran}");
-    for child in [&mut below, &mut inside, &mut reads] {
-        child.kill().unwrap();
-        child.wait().unwrap();
-    }
+    assert!(users.into_iter().all(named) && !named(daemon) && !named(below.0.id()), "{ran}");
 }
 
 // P6.3
@@ -47,6 +59,45 @@ fn who_unmounts_from_inside_is_not_in_its_own_way() {
     inside(&fixture.mount(1).join("work"), "..");
     inside(fixture.root(), ".");
     assert!(mounted_below(fixture.base()).is_empty());
+}
+
+// P6.3
+#[test]
+fn unmount_all_leaves_to_those_who_use_one_what_they_use() {
+    let fixture = Setup::default().mounts(2).start();
+    let used = fixture.mount(1).to_str().unwrap();
+    let inside = Idle::standing_in(fixture.mount(1));
+    let ran = fixture.workfs(&["unmount", "--all"]);
+    assert_eq!(ran.code, 5, "{ran}");
+    assert!(
+        ran.stderr.contains(used) && ran.stderr.contains(&format!("({})", inside.0.id())),
+        "{ran}"
+    );
+    // The others are gone, and what is used goes on being served.
+    assert_eq!(mounted_below(fixture.base()), [fixture.mount(1)]);
+    std::fs::read(fixture.mount(1).join("AGENTS.md")).unwrap();
+    drop(inside);
+    fixture.workfs(&["unmount", "--all"]).success();
+    assert!(mounted_below(fixture.base()).is_empty());
+}
+
+// P6.3
+#[test]
+fn unmount_all_leaves_a_command_its_mount() {
+    if !may_have_a_name_space() {
+        return;
+    }
+    let fixture = Setup::default().start();
+    let mut command =
+        fixture.command(&["exec", "--agent", "bob", "--", "sh", "-c", "echo; read end; ls"]);
+    let mut command = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
+    let mut told = BufReader::new(command.stdout.take().unwrap()).lines();
+    told.next().unwrap().unwrap();
+    let ran = fixture.workfs(&["unmount", "--all"]);
+    assert!(ran.code == 5 && ran.stderr.contains("a command of bob"), "{ran}");
+    writeln!(command.stdin.as_ref().unwrap()).unwrap();
+    assert!(told.map(Result::unwrap).any(|line| line == "AGENTS.md"));
+    assert!(command.wait().unwrap().success());
 }
 
 // P6.3

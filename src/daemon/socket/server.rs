@@ -5,6 +5,7 @@
 //! bounded time and nothing else. Deliberately not here: the form of what is said (`wire`), and
 //! what the commands do (`service`).
 
+mod farewells;
 mod mounting;
 
 use std::io;
@@ -16,6 +17,9 @@ use std::time::{Duration, Instant};
 
 use crossbeam_channel::Sender;
 use parking_lot::Mutex;
+
+use farewells::{Farewells, Why};
+use mounting::tell_unmounted;
 
 use super::lines::Lines;
 use super::places::{Places, Seat};
@@ -58,7 +62,7 @@ struct Shared {
     work: Work,
     places: Places,
     /// Those who want to see the end: closed when all is over.
-    farewells: Mutex<Vec<UnixStream>>,
+    farewells: Farewells,
     /// Those who wait for a record; opened by the first of them.
     room: Mutex<Option<Room>>,
 }
@@ -94,7 +98,7 @@ impl Server {
             linger: AtomicBool::new(options.linger),
             stopping: AtomicBool::new(false),
             places: Places::default(),
-            farewells: Mutex::default(),
+            farewells: Farewells::default(),
             room: Mutex::default(),
         });
         shared.let_others_in();
@@ -153,7 +157,7 @@ impl Server {
         while !self.shared.places.is_empty() && begin.elapsed() < DAEMON_END_WAIT {
             std::thread::sleep(Duration::from_millis(5));
         }
-        std::mem::take(&mut *self.shared.farewells.lock())
+        self.shared.farewells.take()
     }
 }
 
@@ -347,13 +351,7 @@ fn attend(
         Ask::Unmount(ask) => {
             let _working = shared.work.begin(true);
             match shared.mounts.remove(&ask) {
-                Ok(was_last) => {
-                    let ending = was_last && !shared.lingers();
-                    if ending {
-                        shared.farewells.lock().push(lines.stream().try_clone()?);
-                    }
-                    Answer::Unmounted { ending }
-                }
+                Ok(was_last) => return tell_unmounted(shared, was_last, lines).map(|()| None),
                 Err(failure) => Answer::Failed(failure),
             }
         }
@@ -366,7 +364,7 @@ fn attend(
         // What it was about has ended already.
         Ask::Interrupt => return Ok(None),
         Ask::Stop => {
-            shared.farewells.lock().push(lines.stream().try_clone()?);
+            shared.farewells.expect(lines, Why::Told)?;
             lines.send(&Answer::Stopping)?;
             let _ = shared.wake.send(Event::Stop);
             return Ok(None);

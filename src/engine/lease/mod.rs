@@ -90,7 +90,9 @@ impl Fence {
     /// [`Rule::LeaseOver`].
     pub fn allows(&self, writer: &Context, record: &Record, home: &Home) -> Result<(), Refusal> {
         if writer.acts_for_others(home.kind()) {
+            // What is whose is not theirs to claim.
             self.require_same(record)
+                .map_err(|over| Refusal { remedy: READ_ANEW.to_owned(), ..over })
         } else {
             self.require(record)
         }
@@ -107,6 +109,9 @@ impl Fence {
         if same { Ok(()) } else { Err(over(record, &self.owner)) }
     }
 }
+
+/// What who acts for others does where the claim that was written under is over.
+const READ_ANEW: &str = "read what the record says now, and write it anew from there";
 
 /// The refusal for whoever had a record and has it no more.
 pub(super) fn over(record: &Record, owner: &AgentName) -> Refusal {

@@ -67,7 +67,7 @@ fn governed_below(
     dir: Ino,
     path: &TreePath,
 ) -> Result<Below, StoreError> {
-    let mut left = MOVED_NAMES_MAX;
+    let mut left = MOVED_NAMES_MAX + 1;
     let mut open = vec![(dir, path.clone())];
     while let Some((dir, path)) = open.pop() {
         if config.bind(&path).is_some() {
@@ -80,6 +80,7 @@ fn governed_below(
             if kind.node_type == NodeType::Directory {
                 open.push((kind.ino, path.join(name)));
             }
+            // One more than may be says that there are too many.
             left = left.saturating_sub(1);
             left > 0
         })?;

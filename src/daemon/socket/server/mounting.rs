@@ -11,6 +11,7 @@ use std::time::Duration;
 
 use workfs_mount::Mount;
 
+use super::farewells::Why;
 use super::{Served, Shared};
 use crate::daemon::failure::Failure;
 use crate::daemon::mounts::{Place, point};
@@ -69,6 +70,7 @@ pub(super) fn serve(
         shared.mounts.remove_all();
         return Ok(());
     }
+    shared.farewells.goes_on();
     if ask.linger {
         shared.linger.store(true, Ordering::SeqCst);
     }
@@ -129,11 +131,25 @@ fn await_private_end(shared: &Shared, ended: &OwnedFd, lines: &mut Lines) -> io:
     if socket::await_end(ended, Some(lines.stream()))? == End::Client {
         return Ok(());
     }
-    let ending = shared.mounts.is_empty() && !shared.lingers();
+    tell_unmounted(shared, shared.mounts.is_empty(), lines)
+}
+
+/// Tells whoever took a mount away, and whether the daemon ends now; who is told that hears of the end by that of
+/// the connection.
+///
+/// # Errors
+/// If the client is gone, or there are no descriptors left.
+pub(super) fn tell_unmounted(shared: &Shared, was_last: bool, lines: &mut Lines) -> io::Result<()> {
+    let ending = was_last && !shared.lingers();
+    lines.send(&Answer::Unmounted { ending })?;
     if ending {
-        shared.farewells.lock().push(lines.stream().try_clone()?);
+        shared.farewells.expect(lines, Why::Idle)?;
+        // One that came since the last was taken away may have come before this was waited for.
+        if !shared.mounts.is_empty() {
+            shared.farewells.goes_on();
+        }
     }
-    lines.send(&Answer::Unmounted { ending })
+    Ok(())
 }
 
 /// How long who could not take a mount away waits before it tries again.
