@@ -156,6 +156,24 @@ fn who_claimed_by_copy_and_never_closed_keeps_the_record_from_nobody_either() {
     team.fixture.fsck_clean();
 }
 
+// P12.3
+#[test]
+fn who_acts_for_others_and_writes_under_a_claim_that_is_over_is_not_told_to_claim() {
+    let team = Team::of(&[("bob", ""), ("ann", "")]);
+    team.fixture.task("inbox", &Task::new("t-1").with("lease: 1s\n"));
+    mv(&team.work(1), "t-1", "inbox", "assigned/bob").unwrap();
+    let path = team.work(0).join("assigned/bob/t-1.yaml");
+    let mut file = fs::OpenOptions::new().append(true).open(path).unwrap();
+    file.write_all(b"note: half\n").unwrap();
+    await_event(&team, "t-1", "expired");
+    mv(&team.work(2), "t-1", "inbox", "assigned/ann").unwrap();
+    assert_eq!(close(file), Err(Errno::STALE));
+    let why = team.why(0);
+    assert!(why.contains("W035") && why.contains("ann has it now"), "{why}");
+    assert!(why.contains("write it anew from there") && !why.contains("claim it"), "{why}");
+    team.fixture.fsck_clean();
+}
+
 // P12.3 P13.1
 #[test]
 fn in_a_transaction_too_only_who_has_read_the_record_writes_a_claim() {

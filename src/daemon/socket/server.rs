@@ -364,7 +364,7 @@ fn attend(
         // What it was about has ended already.
         Ask::Interrupt => return Ok(None),
         Ask::Stop => {
-            shared.farewells.expect(lines, Why::Told)?;
+            shared.farewells.note(lines, Why::Told)?;
             lines.send(&Answer::Stopping)?;
             let _ = shared.wake.send(Event::Stop);
             return Ok(None);

@@ -29,7 +29,7 @@ impl Farewells {
     ///
     /// # Errors
     /// If there are no descriptors left.
-    pub fn expect(&self, lines: &Lines, why: Why) -> io::Result<()> {
+    pub fn note(&self, lines: &Lines, why: Why) -> io::Result<()> {
         let stream = lines.stream().try_clone()?;
         self.0.lock().push((stream, why));
         Ok(())

@@ -143,7 +143,7 @@ pub(super) fn tell_unmounted(shared: &Shared, was_last: bool, lines: &mut Lines)
     let ending = was_last && !shared.lingers();
     lines.send(&Answer::Unmounted { ending })?;
     if ending {
-        shared.farewells.expect(lines, Why::Idle)?;
+        shared.farewells.note(lines, Why::Idle)?;
         // One that came since the last was taken away may have come before this was waited for.
         if !shared.mounts.is_empty() {
             shared.farewells.goes_on();
