@@ -169,7 +169,7 @@ fn require_homes(readers: &dyn Readers, config: &Config) -> Result<(), Stop> {
     let named = first_few(found.iter().map(|(dir, count)| format!("{dir} ({count})")), NAMED_MAX);
     let reason = format!(
         "there are records in directories that the layout no longer governs, or governs otherwise (as another \
-         state's, or no more by their owner): {named}"
+         state's, no more by their owner, or by other extensions): {named}"
     );
     let remedy = "keep their workspaces in it as they were; or take the records out first (`workfs export \
                   DIR`, remove them through a mount, and the backups of those that `workfs list` calls parked), \

@@ -52,7 +52,7 @@ pub struct MountArgs {
     #[arg(long)]
     linger: bool,
     /// Do nothing (`mount -f`)
-    #[arg(long, hide = true)]
+    #[arg(long)]
     fake: bool,
 }
 

@@ -344,6 +344,7 @@ pub fn written(result: io::Result<()>) -> Result<(), Stop> {
             let exit = Exit::from(service::Exit::from(kind));
             let remedy = match error.raw_os_error() {
                 Some(libc::EBADF) => "it is closed; give `>/dev/null` where nobody needs it",
+                Some(libc::ENOSPC | libc::EDQUOT) => "make space where it goes, then ask again",
                 _ => "",
             };
             Stop::failed(exit, format!("standard output: {error}"), remedy)

@@ -214,6 +214,11 @@ fn commit(control: &Path, held: &OwnedFd, dir: &Path) -> Result<(), Stop> {
         };
         let why = fs::read_to_string(control.join("why")).unwrap_or_default();
         let told = Told::parse(why.split("\n\n").next().unwrap_or_default());
+        // Whichever errno a rule has.
+        let exit = match exit {
+            Exit::Failed if told.rule.is_some() => Exit::Denied,
+            exit => exit,
+        };
         let mut reason = format!("nothing was committed: {error}");
         let mut remedy = "all of `why`: cat .workfs/why".to_owned();
         if !told.why.is_empty() {

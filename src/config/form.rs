@@ -252,8 +252,20 @@ fn keeps_states(binding: &Binding, (glob, at): (&Binding, Option<u32>)) -> Resul
     if is_scratch(root.names().first()) && !is_scratch(glob.path.first_literal()) {
         return Ok(());
     }
+    // A glob that names a state's directory may name an owner in it, too.
+    let names_one = |dir: &Pattern| {
+        let literal = |part: &Component| match part {
+            Component::Literal(name) => glob.path.literals().any(|named| named == name),
+            Component::Owner | Component::Any | Component::YearMonth => false,
+        };
+        dir.components().iter().any(literal)
+    };
+    let called = |dir: &Pattern| {
+        let named = if names_one(dir) { glob.path.literals().collect() } else { Vec::new() };
+        named.into_iter().chain([&any])
+    };
     let dirs = binding.kind.states().flat_map(|(_, state)| &state.dirs);
-    for last in dirs.map(|dir| example(&root, dir, &any)) {
+    for last in dirs.flat_map(|dir| called(dir).map(|called| example(&root, dir, called))) {
         let own = root.names().len() + 1..=last.names().len();
         let mut on_the_way = own.map(|len| &last.names()[..len]);
         if let Some(dir) = on_the_way.find(|dir| glob.path.matches(dir)) {
@@ -433,6 +445,8 @@ mod tests {
             (["work/archive/*", "work"], 2),
             (["teams/*", "teams/*/inbox"], 4),
             (["**/tasks", "**/inbox"], 4),
+            (["team", "*/assigned/bob"], 4),
+            (["**/assigned/collaboration", "work"], 2),
         ] {
             let error = layout(paths).unwrap_err();
             assert!(error.reason.contains("would make a workspace of"), "{error}");
@@ -445,6 +459,7 @@ mod tests {
             ["teams/*", "teams/*/notes/*"],
             ["work", "**/tasks"],
             ["scratchpad/w", "**/inbox"],
+            ["work", "**/work/collaboration"],
         ] {
             layout(paths).unwrap();
         }

@@ -233,7 +233,7 @@ impl FileGlob {
         };
         let glob = PathGlob::parse(&whole)?;
         if glob.segments.is_empty() {
-            return Err("`.` is a directory; `**` means all files".to_owned());
+            return Err("`.` is the root; name directories or files in it".to_owned());
         }
         Ok(FileGlob { text: text.to_owned(), glob })
     }

@@ -41,6 +41,9 @@ impl StorePaths {
             let reason = format!("{} cannot be a store: {why}", given.shown());
             Failure::new(Cause::Usage, reason, "name a file, such as team.db")
         };
+        if given.as_os_str().is_empty() {
+            return Err(wrong("it has no name"));
+        }
         let path = from_root(given).map_err(|error| {
             let remedy = "name it by its whole path, from the root on".to_owned();
             Failure { remedy, ..io(error) }

@@ -81,8 +81,38 @@ impl Flaw {
             }
             kind => is_unclosed(kind) || rest.is_some_and(|rest| rest.trim().is_empty()),
         };
-        Flaw { at_end, ..Flaw::syntax(error.marker(), reason, remedy) }
+        let flaw = Flaw { at_end, ..Flaw::syntax(error.marker(), reason, remedy) };
+        // Of a tab in the middle of a value the parser says where that begins.
+        let tab = is_of_a_tab(error.kind()).then(|| error.marker().byte_offset()).flatten();
+        match tab.and_then(|from| tab_from(text, from)) {
+            Some(tab) => flaw.at_byte(text.as_bytes(), tab),
+            None => flaw,
+        }
     }
+}
+
+/// The first tab in the indentation of a line, from the line of this byte on.
+fn tab_from(text: &str, from: usize) -> Option<usize> {
+    let mut begin = text.get(..from)?.rfind('\n').map_or(0, |at| at + 1);
+    for line in text[begin..].split_inclusive('\n') {
+        let indentation = line.len() - line.trim_start_matches([' ', '\t']).len();
+        if let Some(tab) = line[..indentation].find('\t') {
+            return Some(begin + tab);
+        }
+        begin += line.len();
+    }
+    None
+}
+
+fn is_of_a_tab(kind: &ErrorKind) -> bool {
+    matches!(
+        kind,
+        ErrorKind::TabInIndentation
+            | ErrorKind::TabInBlockIndentation
+            | ErrorKind::TabNotAllowed
+            | ErrorKind::TabAtBlockScalarStart
+            | ErrorKind::TabInPlainScalar
+    )
 }
 
 /// Line and column of a byte; a byte that is inside a character counts as its first.
@@ -120,11 +150,7 @@ fn too_deep() -> (String, String) {
 /// The parser's words are for people who know the YAML specification; these are for the others.
 fn explain(kind: &ErrorKind) -> (String, String) {
     let (reason, remedy) = match kind {
-        ErrorKind::TabInIndentation
-        | ErrorKind::TabInBlockIndentation
-        | ErrorKind::TabNotAllowed
-        | ErrorKind::TabAtBlockScalarStart
-        | ErrorKind::TabInPlainScalar => {
+        kind if is_of_a_tab(kind) => {
             ("a tab is used where YAML wants spaces", "indent with spaces")
         }
         ErrorKind::MappingValueNotAllowed | ErrorKind::InvalidColonPlacement => (

@@ -1,5 +1,7 @@
 //! Refusals: what was refused to whom, by which rule, and the way out.
 
+use std::sync::Arc;
+
 use serde::{Deserialize, Serialize};
 
 use super::find::{Found, find};
@@ -8,6 +10,7 @@ use super::upkeep::misnamed;
 use super::{Caller, Exit, Failure, Part, Service, WhyArgs};
 use crate::config::Config;
 use crate::engine::{Breach, Outlook, breach, flaw, path_of_backup, sees_refusal};
+use crate::kind::Kind;
 use crate::names::{ShownPath, TreePath, printable};
 use crate::refusal::{Refusal, Rule, TextPlace};
 use crate::service::reply::text::placed;
@@ -105,13 +108,13 @@ pub(super) fn why(
             return Ok(WhyReport { about: None, rows: to_all.into_iter().chain(rows).collect() });
         };
         let found = find(read, &config, part, what);
-        let now = how_it_stands((service, read, &config), caller, what, found.as_ref().ok())?;
-        let Standing { about, mut rows, may_read, .. } = now;
-        let wanted = |row: &RefusalRow| is_about(row, now.path.as_ref(), now.id.as_deref());
+        let mut now = how_it_stands((service, read, &config), caller, what, found.as_ref().ok())?;
+        let (about, mut rows) = (now.about.take(), std::mem::take(&mut now.rows));
+        let wanted = |row: &RefusalRow| now.is_about(row, &config);
         rows.extend(refusals(read, limit.saturating_sub(rows.len()), caller, &wanted)?);
         match found {
             Err(failure) if rows.is_empty() => Err(failure),
-            Ok(Found::Record(_) | Found::Draft(..)) if rows.is_empty() && !may_read => {
+            Ok(Found::Record(_) | Found::Draft(..)) if rows.is_empty() && !now.may_read => {
                 let not_theirs = |path| not_theirs(caller, &path);
                 Err(now.path.map_or_else(|| not_the_past(caller), not_theirs))
             }
@@ -127,6 +130,8 @@ struct Standing {
     rows: Vec<WhyRow>,
     path: Option<TreePath>,
     id: Option<String>,
+    /// That of a record.
+    workspace: Option<TreePath>,
     /// Whether the caller may read it: what is wrong with it may quote it.
     may_read: bool,
 }
@@ -157,6 +162,7 @@ fn how_it_stands(
     match found {
         Found::Record(found) => {
             now.id = Some(found.record.id.to_string());
+            now.workspace = read.workspace(found.record.workspace)?.map(|workspace| workspace.path);
             if may_read {
                 let (time, ends) = (service.engine.now(), service.engine.ends());
                 now.about = Outlook::of(read, config, &found.record, (time, ends))?;
@@ -185,12 +191,42 @@ fn how_it_stands(
     Ok(now)
 }
 
-/// Whether a refusal is about this path, or about a file that is named after this id.
-fn is_about(row: &RefusalRow, path: Option<&TreePath>, id: Option<&str>) -> bool {
-    let name = row.path.rsplit(|&b| b == b'/').next().unwrap_or_default();
-    let rest = id.and_then(|id| name.strip_prefix(id.as_bytes()));
-    path.is_some_and(|path| path.to_bytes() == row.path)
-        || rest.is_some_and(|rest| rest.is_empty() || rest.starts_with(b"."))
+impl Standing {
+    /// Whether a refusal is about this path, or about a file that is named after this id where the record lives.
+    fn is_about(&self, row: &RefusalRow, config: &Config) -> bool {
+        if self.path.as_ref().is_some_and(|path| path.to_bytes() == row.path) {
+            return true;
+        }
+        let name = row.path.rsplit(|&b| b == b'/').next().unwrap_or_default();
+        let rest = self.id.as_ref().and_then(|id| name.strip_prefix(id.as_bytes()));
+        let Some(rest) = rest.filter(|rest| rest.is_empty() || rest.starts_with(b".")) else {
+            return false;
+        };
+        let refused = TreePath::parse(&row.path).ok();
+        match (&self.workspace, refused.and_then(|path| workspace_of(config, &path))) {
+            // Another workspace has another record of that id, and a longer id another record here.
+            (Some(own), Some((its, kind))) => {
+                *own == its && (rest.is_empty() || is_ending(&kind, &rest[1..]))
+            }
+            _ => true,
+        }
+    }
+}
+
+/// The workspace that a path lies in, and its kind.
+fn workspace_of(config: &Config, path: &TreePath) -> Option<(TreePath, Arc<Kind>)> {
+    let above = (0..path.names().len()).rev();
+    above.map(|len| path.names()[..len].iter().cloned().collect::<TreePath>()).find_map(|dir| {
+        let kind = Arc::clone(&config.bind(&dir)?.kind);
+        Some((dir, kind))
+    })
+}
+
+/// Whether a record's name can go on so after its id and a dot, also that of a file by which it is saved
+/// (`yaml.tmp.42`).
+fn is_ending(kind: &Kind, rest: &[u8]) -> bool {
+    let after = |ext: &String| rest.strip_prefix(ext.as_bytes());
+    kind.extensions().iter().filter_map(after).any(|rest| rest.is_empty() || rest[0] == b'.')
 }
 
 /// The newest refusals in the caller's sight.

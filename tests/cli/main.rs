@@ -28,6 +28,7 @@ mod paths;
 mod printing;
 mod readme;
 mod trying;
+mod why;
 
 use std::fs::File;
 

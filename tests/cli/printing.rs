@@ -326,6 +326,7 @@ fn what_cannot_be_printed_is_an_error_and_says_what_was_done() {
         let said = String::from_utf8_lossy(&ended.stderr);
         assert_eq!(ended.status.code(), Some(12), "{arguments:?}: {said}");
         assert!(said.contains("standard output: No space left"), "{arguments:?}: {said}");
+        assert!(said.contains("make space where it goes"), "{arguments:?}: {said}");
         let names_it = said.contains("it was done all the same: work/assigned/bob/t-1.yaml");
         assert_eq!(names_it, arguments == claim, "{said}");
     }

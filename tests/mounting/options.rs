@@ -198,6 +198,8 @@ fn an_option_wins_over_the_environment_and_contradicts_no_flag() {
             assert!(ran.code == 2 && ran.stderr.contains(&both), "{both}: {ran}");
         }
     }
+    let nameless = fixture.workfs(&["mount", dir, "-o", "store="]).failure();
+    assert!(nameless.code == 2 && nameless.stderr.contains("name a file"), "{nameless}");
     // What says the same twice contradicts nothing.
     let same = format!("store={named},root=/work/,agent=bob,sync=full,role=builder");
     let flags = ["--root", "work", "--agent", "bob", "--sync", "full", "--role", "builder"];

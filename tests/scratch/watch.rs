@@ -177,7 +177,14 @@ fn a_command_is_run_for_each_event() {
     let told = "echo $WORKFS_EVENT $WORKFS_PATH $WORKFS_ACTOR";
     let arguments = ["watch", "scratchpad/**", "--since", &since, "-n", "2", "--exec", told];
     let ran = fixture.workfs(&arguments).success();
-    assert_eq!(ran.stdout, "saved scratchpad/f root\nremoved scratchpad/f root\n");
+    let told = "saved scratchpad/f root\nremoved scratchpad/f root\n";
+    assert_eq!(ran.stdout, told);
+    // Nothing stands between what a program reads.
+    let ran = fixture.workfs(&[&["--json"][..], &arguments].concat()).success();
+    assert_eq!(ran.stderr, told);
+    let read = |line: &str| serde_json::from_str::<serde_json::Value>(line).unwrap();
+    let events: Vec<_> = ran.stdout.lines().map(read).collect();
+    assert_eq!(events.len(), 2);
     fixture.unmount_all();
     let alone = fixture.workfs(&["watch", "**"]).failure();
     assert_eq!(alone.code, 8, "{alone}");

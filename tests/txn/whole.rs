@@ -259,6 +259,18 @@ fn what_refuses_a_commit_is_told_with_its_rule_and_its_place() {
     assert_eq!((&error["rule"], &error["place"]["line"]), (&"W010".into(), &2.into()), "{ran}");
     assert!(error["reason"].as_str().unwrap().contains("work/inbox/t-0001.yaml: "), "{ran}");
     assert!(fixture.why().contains("W010"));
+    // Whichever errno the rule has.
+    fixture
+        .sh("mkdir -p work/assigned/bob; mv work/inbox/t-0001.yaml work/assigned/bob/")
+        .success();
+    for (script, rule) in [
+        ("printf 'id: t-0001\\nstatus: new\\n' > work/inbox/t-0001.yaml", "W002"),
+        ("head -c 1100000 /dev/zero | tr '\\0' x > work/inbox/t-2.yaml", "W008"),
+    ] {
+        let mut command = fixture.command(&["txn", "--", "sh", "-c", script]);
+        let ran = run(command.current_dir(fixture.root())).failure();
+        assert!(ran.code == 6 && ran.stderr.contains(rule), "{ran}");
+    }
 }
 
 // P13.5

@@ -1,6 +1,7 @@
 //! `workfs watch`.
 
 use std::ffi::OsString;
+use std::io;
 use std::os::unix::ffi::OsStringExt as _;
 use std::process::Command;
 use std::time::Duration;
@@ -63,7 +64,7 @@ pub fn run(args: &WatchArgs, global: &Global, output: &Output) -> Result<Exit, S
         match reply {
             Reply::Line(line) => {
                 if let Some(command) = &args.exec {
-                    execute(command, &part, &line)?;
+                    execute(command, (&part, output), &line)?;
                 }
                 if output.json || args.exec.is_none() {
                     output.line(&line)?;
@@ -81,7 +82,7 @@ pub fn run(args: &WatchArgs, global: &Global, output: &Output) -> Result<Exit, S
 
 /// Runs the command for one event. How it ends is its own business. What is told in the environment is
 /// for the command and not the ledger's: a path is one of the part that is in sight.
-fn execute(command: &str, part: &Part, line: &str) -> Result<(), Stop> {
+fn execute(command: &str, (part, output): (&Part, &Output), line: &str) -> Result<(), Stop> {
     let event: Value = serde_json::from_str(line).unwrap_or_default();
     let text = |at: &str| event.pointer(at).and_then(Value::as_str).unwrap_or_default().to_owned();
     let g = event.get("g").and_then(Value::as_u64).unwrap_or(0);
@@ -95,6 +96,10 @@ fn execute(command: &str, part: &Part, line: &str) -> Result<(), Stop> {
     };
     shell.env("WORKFS_PATH", OsString::from_vec(path)).env("WORKFS_ACTOR", text("/actor"));
     shell.env("WORKFS_G", g.to_string());
+    if output.json {
+        // What is printed is JSON and nothing else.
+        shell.stdout(io::stderr());
+    }
     match shell.status() {
         Ok(_) => Ok(()),
         Err(error) => {

@@ -13,7 +13,7 @@ pub struct WhyArgs {
     #[arg(value_parser = super::word())]
     what: Option<String>,
     /// At most so many, the newest first
-    #[arg(long, short = 'n', value_name = "COUNT", value_parser = super::number)]
+    #[arg(long, short = 'n', value_name = "COUNT", value_parser = clap::value_parser!(u64).range(1..))]
     limit: Option<u64>,
 }
 
