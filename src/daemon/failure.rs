@@ -160,7 +160,7 @@ impl From<StoreError> for Failure {
                               --force`, which keeps this one";
                 (Cause::Store, remedy)
             }
-            StoreError::Failed(_) => (Cause::Other, "see `workfs doctor`"),
+            StoreError::Moved(_) | StoreError::Failed(_) => (Cause::Other, "see `workfs doctor`"),
         };
         Failure::new(cause, error.to_string(), remedy)
     }

@@ -14,6 +14,9 @@ pub enum StoreError {
     /// There is no descriptor left to open its files with.
     #[error("the store cannot be opened: {0} ({limit})", limit = descriptors())]
     NoDescriptors(String),
+    /// Another file, or none, has its name by now: no further connection to it can be made.
+    #[error("{0} was removed, moved or replaced while it is served")]
+    Moved(String),
     /// There can be no thread that it needs.
     #[error("a thread that the store needs cannot be started: {0}")]
     NoThread(String),
@@ -195,6 +198,7 @@ impl From<StoreError> for Refusal {
             | StoreError::Older { .. }
             | StoreError::NotAStore(_)
             | StoreError::Network { .. }
+            | StoreError::Moved(_)
             | StoreError::Failed(_) => Refusal::new(
                 Rule::Store,
                 reason,

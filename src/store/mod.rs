@@ -292,6 +292,11 @@ pub trait Readers: Send + Sync {
     fn read(&self, work: &mut dyn FnMut(&dyn Read) -> Result<()>) -> Result<()>;
     /// Where the store lies.
     fn path(&self) -> &std::path::Path;
+    /// The disk that it lies on, whatever it is called by now.
+    ///
+    /// # Errors
+    /// If the system does not say.
+    fn disk(&self) -> std::io::Result<rustix::fs::StatVfs>;
     /// How much there is of it, and what it does.
     fn figures(&self) -> Figures;
     /// Closes most of what stays open for those who read next, for want of descriptors.

@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use crate::harness::{Fixture, Setup};
+use crate::harness::{Fixture, Setup, Task};
 
 const SCHEMA: &str = r#"{"type": "object", "properties": {"id": {"type": "string"},
     "who": {"type": ["string", "null"]}, "status": {"enum": ["open", "taken", "lost", "shut"]},
@@ -406,6 +406,32 @@ fn the_events_of_a_draft_that_is_gone_are_told_by_its_path() {
     for path in ["bugs/new/d-3.bug", "bugs/new/d-1.txt", "bugs/d-1.bug"] {
         let ran = fixture.workfs(&["log", path]).failure();
         assert_eq!(ran.code, 4, "{ran}");
+    }
+}
+
+// P8.2
+#[test]
+fn what_happened_in_a_governed_directory_that_is_gone_is_told_by_its_path() {
+    let fixture = Setup::default().start();
+    fixture.task("inbox", &Task::new("t-1"));
+    let lane = "mkdir work/assigned/zoe && mv work/inbox/t-1.yaml work/assigned/zoe/ &&
+                rm work/assigned/zoe/t-1.yaml && rmdir work/assigned/zoe";
+    fixture.sh(lane).success();
+    let events = |path: &str| {
+        let ran = fixture.workfs(&["log", path, "--json"]).success();
+        let event = |line: &str| serde_json::from_str::<serde_json::Value>(line).unwrap();
+        ran.stdout.lines().map(|line| event(line)["event"].as_str().unwrap().to_owned()).collect()
+    };
+    let in_lane: Vec<String> = events("work/assigned/zoe");
+    assert_eq!(in_lane, ["registered", "claimed", "removed"]);
+    fixture.sh("rm -r work").success();
+    let inbox: Vec<String> = events("work/inbox");
+    assert!(inbox.contains(&"created".to_owned()), "{inbox:?}");
+    let all: Vec<String> = events("work");
+    assert!(all.len() > inbox.len() && all.contains(&"claimed".to_owned()), "{all:?}");
+    // One that never was, and one that is none of its workspace's.
+    for path in ["work/assigned/eve", "work/nothing", "nothing"] {
+        assert_eq!(fixture.workfs(&["log", path]).failure().code, 4, "{path}");
     }
 }
 

@@ -4,7 +4,7 @@ use std::fs;
 use std::path::Path;
 use std::process::{Child, Command};
 
-use crate::harness::{Fixture, Setup, Task, await_end, pid_alive, processes_of};
+use crate::harness::{Fixture, Setup, Task, await_end, pid_alive, processes_of, run};
 
 /// A process that stands in the first mount until it is ended.
 fn stands_in(fixture: &Fixture) -> Child {
@@ -79,6 +79,23 @@ fn the_directory_is_free_when_unmount_returns_also_without_the_store_s_files() {
     }
 }
 
+// P6.2 P4.1
+#[test]
+fn a_store_that_was_moved_has_all_when_its_daemon_has_ended() {
+    let fixture = Fixture::new();
+    fixture.sh("for i in $(seq 50); do echo x > before-$i; done").success();
+    let moved = fixture.outside("moved.db");
+    fs::rename(fixture.store(), &moved).unwrap();
+    fixture.sh("df . && for i in $(seq 50); do echo x > after-$i; done").success();
+    let ran = fixture.workfs(&["doctor"]);
+    assert!(ran.stdout.contains("removed or replaced") && !ran.stdout.contains("dead"), "{ran}");
+    fixture.workfs(&["unmount", "--all"]).success();
+    let found = run(&mut fixture.command_on(&moved, &["fsck"]));
+    assert!(found.code == 0, "{found}");
+    let told = run(&mut fixture.command_on(&moved, &["show", "after-50"])).success();
+    assert!(told.stdout.contains('x'), "{told}");
+}
+
 // P6.1 P6.2
 #[test]
 fn the_daemon_of_a_store_that_was_removed_takes_no_more_mounts_and_says_so() {
@@ -107,11 +124,14 @@ fn the_daemon_of_a_store_that_was_removed_takes_no_more_mounts_and_says_so() {
     fixture.workfs(&["backup", backup.to_str().unwrap()]).success();
     fs::copy(&backup, fixture.store()).unwrap();
     refused();
+    // Nothing of the former store gets into the one that was put there.
+    fixture
+        .sh("for i in $(seq 300); do echo later > later-$i; done; rm work/inbox/t-1.yaml")
+        .success();
     fixture.workfs(&["unmount", "--all"]).success();
-    fs::remove_file(fixture.store()).unwrap();
-    files(&fixture).iter().for_each(|file| fs::remove_file(file).unwrap());
-    fs::copy(&backup, fixture.store()).unwrap();
+    fixture.fsck_clean();
     fixture.mount_at(Path::new(more)).success();
+    assert!(!Path::new(more).join("later-1").exists());
     fixture.workfs(&["show", "t-1"]).success();
     fixture.workfs(&["unmount", more]).success();
 }

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::PAGE;
-use super::pasts::{draft_past_of, lay_there};
+use super::pasts::{governed_past_of, lay_there, lies_below};
 use super::places::is_about;
 use crate::engine::{Whence, event_of, last_of, node_at, whence};
 use crate::ledger::field;
@@ -55,9 +55,6 @@ enum Filter {
 
 impl Filter {
     fn wants(&self, read: &dyn Read, row: &EventRow) -> Result<bool, Failure> {
-        let below = |path: &str, above: &str| {
-            path.strip_prefix(above).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
-        };
         let parsed = || serde_json::from_str::<Value>(&row.line).unwrap_or_default();
         Ok(match self {
             Filter::All => true,
@@ -70,7 +67,7 @@ impl Filter {
             }
             Filter::Below(_, brought) if brought.contains(&row.g) => true,
             Filter::Below(path, _) => {
-                is_about(read, row, &parsed(), |there| path.is_empty() || below(there, path))?
+                is_about(read, row, &parsed(), |there| path.is_empty() || lies_below(there, path))?
             }
         })
     }
@@ -164,8 +161,8 @@ fn wanted(
             // A plain file that is gone has its past all the same, and so has what lay in a directory that is.
             let Some(path) = past_of(read, part, what)? else {
                 let goes_on = &mut || sink(Reply::Idle);
-                let draft = draft_past_of(read, &config, part, what, goes_on)?;
-                return draft.map_or(Err(failure), |path| of_path(&path, None));
+                let past = governed_past_of(read, &config, part, what, goes_on)?;
+                return past.map_or(Err(failure), |path| of_path(&path, None));
             };
             let gs = match was_dir(read, &path)? {
                 true => None,

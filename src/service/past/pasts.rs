@@ -6,8 +6,9 @@ use serde_json::Value;
 use super::PAGE;
 use crate::config::Config;
 use crate::engine::{PastEvent, event_of_record, until};
+use crate::kind::{Kind, Place};
 use crate::ledger::{EventName, field};
-use crate::names::TreePath;
+use crate::names::{FileName, TreePath};
 use crate::numbers::G;
 use crate::service::{Exit, Failure, Part};
 use crate::store::{Read, Record, WorkspaceRow, earlier};
@@ -65,8 +66,14 @@ fn lay_at(read: &dyn Read, record: &Record, path: &TreePath) -> Result<bool, Fai
     Ok(false)
 }
 
-/// Whether a draft lay at the path `what`, of which the ledger tells: its events are linked to nothing.
-pub(super) fn draft_past_of(
+/// Whether a path, as the ledger writes it, is `above` or lies below that.
+pub(super) fn lies_below(path: &str, above: &str) -> bool {
+    path.strip_prefix(above).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+}
+
+/// Whether a draft lay at the path `what`, or it was a workspace, a directory of one or a lane, of which the ledger
+/// tells: those events are linked to nothing.
+pub(super) fn governed_past_of(
     read: &dyn Read,
     config: &Config,
     part: &Part,
@@ -76,13 +83,18 @@ pub(super) fn draft_past_of(
     let path = part.path(what)?;
     let Some((dir, name)) = path.split_last() else { return Ok(None) };
     let workspaces = read.workspaces()?;
-    let could_be = workspaces.iter().any(|row| {
-        let relative = dir.names().strip_prefix(row.path.names());
-        config.bind(&row.path).zip(relative).is_some_and(|(binding, relative)| {
-            binding.kind.place(relative).is_state() && binding.kind.record_id(name).is_some()
+    let within = |path: &TreePath, holds: &dyn Fn(&Kind, &[FileName]) -> bool| {
+        workspaces.iter().any(|row| {
+            let relative = path.names().strip_prefix(row.path.names());
+            config.bind(&row.path).zip(relative).is_some_and(|(by, names)| holds(&by.kind, names))
         })
+    };
+    let could_be_draft =
+        within(&dir, &|kind, names| kind.place(names).is_state() && kind.record_id(name).is_some());
+    let could_be_dir = within(&path, &|kind, names| {
+        names.is_empty() || matches!(kind.place(names), Place::State { .. } | Place::Prefix)
     });
-    if !could_be {
+    if !could_be_draft && !could_be_dir {
         return Ok(None);
     }
     let drafted = [EventName::DRAFTED, EventName::PUT_ASIDE];
@@ -92,9 +104,9 @@ pub(super) fn draft_past_of(
         // Most lines are of other files, and cheap to tell.
         if row.line.contains(&name) {
             let event = row.said();
-            let is_here = field(&event, "/payload/path") == shown;
+            let there = field(&event, "/payload/path");
             let is_of_draft = drafted.iter().any(|one| one.as_str() == field(&event, "/event"));
-            if is_here && is_of_draft {
+            if (there == shown && is_of_draft) || (could_be_dir && lies_below(&there, &shown)) {
                 return Ok(Some(path));
             }
         }

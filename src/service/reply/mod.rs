@@ -202,6 +202,7 @@ impl From<StoreError> for Failure {
             | StoreError::NoThread(_)
             | StoreError::Busy(_)
             | StoreError::Impossible(_)
+            | StoreError::Moved(_)
             | StoreError::Failed(_) => None,
         };
         let failure = Failure::from(Refusal::from(error));

@@ -422,7 +422,7 @@ fn mounts(report: &mut DoctorReport, store: &Path) {
             }
             // Another user's, where he sees it: not to be looked into, and so not ours to mend.
             Some(Err(error)) if error.kind() == std::io::ErrorKind::PermissionDenied => continue,
-            Some(Err(error)) => format!("{dir} is dead: {error}"),
+            Some(Err(error)) => format!("{dir} does not answer: {error}"),
             None => format!("{dir} does not answer"),
         };
         let way = format!("workfs unmount {}", word(&mount.dir));

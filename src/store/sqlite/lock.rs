@@ -144,6 +144,14 @@ impl Lock {
         self.0.metadata().map(|found| Identity::of(&found))
     }
 
+    /// The disk that the locked file lies on.
+    ///
+    /// # Errors
+    /// If the system does not say.
+    pub fn disk(&self) -> std::io::Result<rustix::fs::StatVfs> {
+        Ok(rustix::fs::fstatvfs(&*self.0)?)
+    }
+
     /// Takes the lock, and says whether there was none before.
     ///
     /// # Errors

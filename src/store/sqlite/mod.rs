@@ -266,10 +266,7 @@ impl Sqlite {
         let shown = self.path.shown();
         match self.identity().map(|own| own.has_name(&self.path)) {
             Ok(true) => Ok(()),
-            Ok(false) => {
-                let gone = "it was removed, moved or replaced while it is served";
-                Err(StoreError::Failed(format!("{shown}: {gone}")))
-            }
+            Ok(false) => Err(StoreError::Moved(shown)),
             Err(error) => Err(StoreError::Failed(format!("{shown}: {error}"))),
         }
     }
@@ -392,6 +389,10 @@ impl Readers for Sqlite {
 
     fn path(&self) -> &Path {
         &self.path
+    }
+
+    fn disk(&self) -> std::io::Result<rustix::fs::StatVfs> {
+        self.main_lock.disk()
     }
 
     fn figures(&self) -> Figures {

@@ -53,8 +53,8 @@ impl Drop for Reader {
 
 impl Pool {
     /// One that nobody has, else a new one. Where there are many, one that somebody has by now is waited for a moment:
-    /// who reads in a mount has it for less. Where there is no descriptor for a new one, it is waited for
-    /// longer, or for a descriptor, though not without end.
+    /// who reads in a mount has it for less. Where there can be no new one, since there is no descriptor for it or the
+    /// store's file has lost its name, one is waited for longer, or a descriptor, though not without end.
     pub fn take(&self, open: impl Fn() -> Result<Conn>) -> Result<Reader> {
         if let Some(reader) = self.idle.lock().pop() {
             return Ok(reader);
@@ -67,7 +67,7 @@ impl Pool {
         let mut until = None;
         loop {
             let error = match open() {
-                Err(error @ StoreError::NoDescriptors(_)) => error,
+                Err(error @ (StoreError::NoDescriptors(_) | StoreError::Moved(_))) => error,
                 opened => return opened.map(|connection| self.reader(connection)),
             };
             let until = *until.get_or_insert_with(|| Instant::now() + REQUEST_DEADLINE);
@@ -129,6 +129,28 @@ mod tests {
 
     use super::*;
     use crate::store::sqlite::extents::Extents;
+
+    #[test]
+    fn whoever_reads_a_store_that_has_lost_its_name_waits_for_a_reader_there_is() {
+        let dir = tempfile::tempdir().unwrap();
+        let sql = || Connection::open_in_memory().unwrap();
+        let extents = Extents::open(&dir.path().join("store"), &sql(), None).unwrap();
+        let pool = Pool::default();
+        let one = pool.take(|| Ok(Conn::new(sql(), &extents))).unwrap();
+        let (tell, tried) = std::sync::mpsc::channel();
+        std::thread::scope(|threads| {
+            let waits = threads.spawn(|| {
+                let open = || {
+                    tell.send(()).unwrap();
+                    Err(StoreError::Moved("store".to_owned()))
+                };
+                pool.take(open).map(|reader| pool.give_back(reader)).is_ok()
+            });
+            tried.recv().unwrap();
+            pool.give_back(one);
+            assert!(waits.join().unwrap());
+        });
+    }
 
     #[test]
     fn readers_are_as_many_as_read_at_once_and_few_stay() {

@@ -16,7 +16,9 @@ use super::tables::chunks::{End, Space};
 use super::tables::places::Places;
 use super::{BUSY_PATIENCE, Conn, fail};
 use crate::names::Shown;
-use crate::store::{Durability, Read, Result, StoreError, Txn, Writer, beside, open_itself};
+use crate::store::{
+    Durability, Identity, Read, Result, StoreError, Txn, Writer, beside, open_itself,
+};
 
 /// Bytes of the log that are written once more at a time.
 const PIECE_BYTES: usize = 1 << 20;
@@ -35,8 +37,9 @@ pub struct SqliteWriter {
     wal: Option<File>,
     /// Something was committed that power loss could still take.
     unflushed: bool,
+    path: PathBuf,
     // Dropped last: see `room`.
-    _main: MainFile,
+    main: MainFile,
 }
 
 impl SqliteWriter {
@@ -54,7 +57,7 @@ impl SqliteWriter {
         let freed = if extents.takes_chunks() { connection.freed()? } else { Vec::new() };
         let freeing = Freeing::start(extents, wal_path.clone(), freed)?;
         let mark = ReadMark::of(&connection.sql).map_err(fail)?;
-        let (marked_at, wal, unflushed, _main) = (Cell::new(0), None, true, main);
+        let (marked_at, wal, unflushed) = (Cell::new(0), None, true);
         Ok(SqliteWriter {
             checkpointer,
             freeing,
@@ -64,7 +67,8 @@ impl SqliteWriter {
             wal_path,
             wal,
             unflushed,
-            _main,
+            path: path.to_owned(),
+            main,
         })
     }
 
@@ -79,6 +83,12 @@ impl SqliteWriter {
             true => Ok(()),
             false => Err(StoreError::Busy("it reads the log".to_owned())),
         }
+    }
+
+    /// Whether the main file has its name still.
+    fn is_in_place(&self) -> bool {
+        let is_own = |own| Identity::of(&own).has_name(&self.path);
+        self.main.metadata().is_ok_and(is_own)
     }
 
     /// Sees to it that the connection has its read mark; another one where the log was moved meanwhile, so
@@ -261,6 +271,14 @@ impl Drop for SqliteWriter {
         // Whoever opens it next knows of no flush that failed.
         if let Err(error) = self.write_anew() {
             tracing::error!(%error, "the disk has not kept all, and does not take it either");
+        }
+        // SQLite leaves the log of a file that was moved or replaced where it is, and so to whatever has the name by
+        // now, which would take it for its own.
+        if !self.is_in_place()
+            && let Err(error) = self.move_log()
+        {
+            let log = self.wal_path.shown();
+            tracing::error!(%error, %log, "the log of a store that was moved or replaced stays: remove it");
         }
     }
 }

@@ -12,8 +12,8 @@ use crate::tree::{Answer, WorkTree};
 impl WorkTree {
     /// The room that what lies at this inode can take.
     pub(in crate::tree) fn room_at(&self, ino: Ino) -> Answer<FsStat> {
-        let store = self.engine.readers().path().to_owned();
-        let below = rustix::fs::statvfs(&store).map_err(|error| Errno(error.raw_os_error()))?;
+        let below = self.engine.readers().disk();
+        let below = below.map_err(|error| Errno(error.raw_os_error().unwrap_or(libc::EIO)))?;
         let usage = self.read(|read| read.usage())?;
         // The store keeps what was removed, for what comes next.
         let kept = usage.free_bytes / below.f_frsize.max(1);
