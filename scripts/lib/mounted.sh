@@ -29,7 +29,7 @@ make_room() {
 }
 leave() {
     local at
-    "$workfs" --quiet --store "$store" unmount --all 2>/dev/null || true
+    "$workfs" --quiet --store "$store" unmount --all --lazy 2>/dev/null || true
     for at in "${mounted[@]}"; do
         if grep -qF -- " $at " /proc/self/mountinfo; then umount -- "$at" || true; fi
     done

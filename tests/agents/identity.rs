@@ -167,7 +167,7 @@ fn at_the_socket_a_bound_user_is_its_agent_and_no_operator() {
             "user 64001 is the agent bob, not ann",
             "`agent add` is not for bob",
             "`export` is not for bob",
-            "`unmount --all` is not for bob, an agent",
+            "`unmount` is not for bob, an agent",
         ] {
             assert!(why.stdout.contains(said), "{said}: {why}");
         }
