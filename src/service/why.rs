@@ -11,7 +11,7 @@ use super::{Caller, Exit, Failure, Part, Service, WhyArgs};
 use crate::config::Config;
 use crate::engine::{Breach, Outlook, breach, flaw, path_of_backup, sees_refusal};
 use crate::kind::Kind;
-use crate::names::{ShownPath, TreePath, printable};
+use crate::names::{FileName, ShownPath, TreePath, printable};
 use crate::refusal::{Refusal, Rule, TextPlace};
 use crate::service::reply::text::placed;
 use crate::store::{Read, RefusalRow};
@@ -199,34 +199,38 @@ impl Standing {
         }
         let name = row.path.rsplit(|&b| b == b'/').next().unwrap_or_default();
         let rest = self.id.as_ref().and_then(|id| name.strip_prefix(id.as_bytes()));
-        let Some(rest) = rest.filter(|rest| rest.is_empty() || rest.starts_with(b".")) else {
+        if !rest.is_some_and(|rest| rest.is_empty() || rest.starts_with(b".")) {
             return false;
-        };
+        }
         let refused = TreePath::parse(&row.path).ok();
-        match (&self.workspace, refused.and_then(|path| workspace_of(config, &path))) {
-            // Another workspace has another record of that id, and a longer id another record here.
-            (Some(own), Some((its, kind))) => {
-                *own == its && (rest.is_empty() || is_ending(&kind, &rest[1..]))
+        match (&self.workspace, refused.as_ref().and_then(|path| workspace_of(config, path))) {
+            // Another workspace has another record of that id.
+            (Some(own), Some((its, kind, name))) => {
+                *own == its && !is_of_another(&kind, name, self.id.as_deref())
             }
             _ => true,
         }
     }
 }
 
-/// The workspace that a path lies in, and its kind.
-fn workspace_of(config: &Config, path: &TreePath) -> Option<(TreePath, Arc<Kind>)> {
-    let above = (0..path.names().len()).rev();
-    above.map(|len| path.names()[..len].iter().cloned().collect::<TreePath>()).find_map(|dir| {
+/// The workspace that a path lies in, its kind, and the path's last name.
+fn workspace_of<'p>(
+    config: &Config,
+    path: &'p TreePath,
+) -> Option<(TreePath, Arc<Kind>, &'p FileName)> {
+    let (name, above) = path.names().split_last()?;
+    let dirs = (0..=above.len()).rev().map(|len| above[..len].iter().cloned().collect());
+    dirs.into_iter().find_map(|dir: TreePath| {
         let kind = Arc::clone(&config.bind(&dir)?.kind);
-        Some((dir, kind))
+        Some((dir, kind, name))
     })
 }
 
-/// Whether a record's name can go on so after its id and a dot, also that of a file by which it is saved
-/// (`yaml.tmp.42`).
-fn is_ending(kind: &Kind, rest: &[u8]) -> bool {
-    let after = |ext: &String| rest.strip_prefix(ext.as_bytes());
-    kind.extensions().iter().filter_map(after).any(|rest| rest.is_empty() || rest[0] == b'.')
+/// Whether a file of this name, which begins with the id of a record, is another record, whose id is longer; and none by
+/// which a program saves that one.
+fn is_of_another(kind: &Kind, name: &FileName, id: Option<&str>) -> bool {
+    let is_other = |name: &FileName| kind.record_id(name).is_some_and(|of| Some(of.as_str()) != id);
+    is_other(name) && kind.renamed_over(name).is_none_or(|over| is_other(&over))
 }
 
 /// The newest refusals in the caller's sight.

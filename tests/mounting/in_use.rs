@@ -1,32 +1,12 @@
 //! Who is told to use a mount.
 
 use std::io::{BufRead as _, BufReader, Write as _};
-use std::process::{Child, Command, Stdio};
+use std::process::{Command, Stdio};
 
 use rustix::mount::{UnmountFlags, unmount};
 
 use crate::harness::{Setup, Task, await_end, left_out, mounted_below, needs, run};
-use crate::may_have_a_name_space;
-
-/// A process that does nothing, until it is let go of.
-struct Idle(Child);
-
-impl Idle {
-    fn of(command: &mut Command) -> Idle {
-        Idle(command.spawn().unwrap())
-    }
-
-    fn standing_in(dir: &std::path::Path) -> Idle {
-        Idle::of(Command::new("sleep").arg("600").current_dir(dir))
-    }
-}
-
-impl Drop for Idle {
-    fn drop(&mut self) {
-        let ended = self.0.kill().and_then(|()| self.0.wait());
-        assert!(ended.is_ok() || std::thread::panicking(), "{ended:?}");
-    }
-}
+use crate::{Idle, may_have_a_name_space};
 
 // P6.3
 #[test]

@@ -23,7 +23,7 @@ mod refused;
 mod removed;
 mod standing;
 
-use std::process::Command;
+use std::process::{Child, Command};
 
 use harness::{Fixture, left_out};
 
@@ -37,6 +37,26 @@ fn may_have_a_name_space() -> bool {
 
 /// Where the kernel lets who mounted end a FUSE connection.
 const CONTROL: &str = "/sys/fs/fuse/connections";
+
+/// A process that does nothing, until it is let go of.
+struct Idle(Child);
+
+impl Idle {
+    fn of(command: &mut Command) -> Idle {
+        Idle(command.spawn().unwrap())
+    }
+
+    fn standing_in(dir: &std::path::Path) -> Idle {
+        Idle::of(Command::new("sleep").arg("600").current_dir(dir))
+    }
+}
+
+impl Drop for Idle {
+    fn drop(&mut self) {
+        let ended = self.0.kill().and_then(|()| self.0.wait());
+        assert!(ended.is_ok() || std::thread::panicking(), "{ended:?}");
+    }
+}
 
 /// Whether connections can be ended: root's always can.
 fn ends_connections() -> bool {

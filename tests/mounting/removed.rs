@@ -2,14 +2,9 @@
 
 use std::fs;
 use std::path::Path;
-use std::process::{Child, Command};
 
+use crate::Idle;
 use crate::harness::{Fixture, Setup, Task, await_end, pid_alive, processes_of, run};
-
-/// A process that stands in the first mount until it is ended.
-fn stands_in(fixture: &Fixture) -> Child {
-    Command::new("sleep").arg("600").current_dir(fixture.work()).spawn().unwrap()
-}
 
 /// All files of the store.
 fn files(fixture: &Fixture) -> Vec<std::path::PathBuf> {
@@ -22,7 +17,7 @@ fn files(fixture: &Fixture) -> Vec<std::path::PathBuf> {
 fn a_daemon_that_stays_for_a_mount_s_users_takes_nothing_from_the_next_store() {
     let fixture = Fixture::new();
     let old = fixture.daemon_pid();
-    let mut user = stands_in(&fixture);
+    let user = Idle::standing_in(&fixture.work());
     let dir = fixture.root().to_str().unwrap();
     let ran = fixture.workfs(&["unmount", dir, "--lazy"]).success();
     assert!(ran.stderr.contains(&format!("its daemon, process {old}, stays")), "{ran}");
@@ -33,8 +28,7 @@ fn a_daemon_that_stays_for_a_mount_s_users_takes_nothing_from_the_next_store() {
     let new = fixture.daemon_pid();
     assert!(old != new && pid_alive(old));
     let before = files(&fixture);
-    user.kill().unwrap();
-    user.wait().unwrap();
+    drop(user);
     await_end(old);
     assert_eq!(files(&fixture), before);
     assert_eq!(fixture.daemon_pid(), new);

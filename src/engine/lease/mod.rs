@@ -90,7 +90,7 @@ impl Fence {
     /// [`Rule::LeaseOver`].
     pub fn allows(&self, writer: &Context, record: &Record, home: &Home) -> Result<(), Refusal> {
         if writer.acts_for_others(home.kind()) {
-            // What is whose is not theirs to claim.
+            // It is another's to claim it again.
             self.require_same(record)
                 .map_err(|over| Refusal { remedy: READ_ANEW.to_owned(), ..over })
         } else {

@@ -37,6 +37,7 @@ pub struct SqliteWriter {
     wal: Option<File>,
     /// Something was committed that power loss could still take.
     unflushed: bool,
+    /// What the store was called when it was opened.
     path: PathBuf,
     // Dropped last: see `room`.
     main: MainFile,
