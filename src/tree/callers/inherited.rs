@@ -29,8 +29,8 @@ pub(in crate::tree) fn is_kept_open(
     }
 }
 
-/// Whether a process has a file of this number open, in whichever file system.
-fn has_open(process: u32, ino: Ino) -> bool {
+/// Whether a process, or one of its threads, has a file of this number open, in whichever file system.
+pub(in crate::tree) fn has_open(process: u32, ino: Ino) -> bool {
     let Ok(open) = fs::read_dir(format!("/proc/{process}/fdinfo")) else { return false };
     let number = ino.0.to_string();
     open.flatten().take(DESCRIPTORS_MAX).any(|one| {

@@ -8,17 +8,14 @@
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use parking_lot::Mutex;
-use workfs_mount::{Attr, Caller, Entry, Handle, MountId};
+use workfs_mount::{Attr, Caller, Entry, Handle, MountId, Reply};
 
 use crate::numbers::Ino;
 use crate::tree::WorkTree;
-
-/// How long after its `close` a handle may be one of which the kernel has not told yet that it is gone. Who has a
-/// copy of the descriptor goes by the size of what was saved last so long.
-const RELEASED_WITHIN: Duration = Duration::from_secs(1);
+use crate::tree::callers::inherited::has_open;
 
 /// A handle that has a text of its own.
 #[derive(Clone, Copy)]
@@ -32,21 +29,13 @@ struct Own {
     closed: Option<Closed>,
 }
 
-/// A handle of which a descriptor was closed.
-#[derive(Clone, Copy)]
-struct Closed {
-    at: Instant,
-    /// Its writing ended with that.
-    wrote: bool,
-}
-
-impl Own {
-    /// Whether it is only there since the kernel has not told yet that it is gone. Where its text was refused, whoever
-    /// has a copy of the descriptor may mend that: it has another size than what was `saved` last.
-    fn is_going(&self, saved: u64) -> bool {
-        let just_closed = self.closed.filter(|closed| closed.at.elapsed() < RELEASED_WITHIN);
-        just_closed.is_some_and(|closed| !closed.wrote || self.size == saved)
-    }
+/// How a handle is of which a descriptor was closed.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Closed {
+    /// Nothing of what it wrote is to be saved.
+    Saved,
+    /// What it wrote was refused, or is not judged yet.
+    Unsaved,
 }
 
 /// All such handles, by what each mount's kernel knows.
@@ -69,14 +58,23 @@ impl Sizes {
     }
 
     /// A descriptor of a handle was closed, with which its writing ends. That the handle is gone is told later, when
-    /// other calls may have been answered: until then it keeps no reader of an older text from its end.
+    /// other calls may have been answered.
     pub fn close(&self, mount: MountId, ino: Ino, handle: Handle) {
         let mut files = self.files.lock();
         let owns = files.get_mut(&(mount, ino)).into_iter().flatten();
         for own in owns.filter(|own| own.handle == handle.0) {
             let wrote = std::mem::replace(&mut own.writes, false);
-            own.closed = Some(Closed { at: Instant::now(), wrote });
+            own.closed = Some(if wrote { Closed::Unsaved } else { Closed::Saved });
         }
+    }
+
+    /// What was written until a descriptor of a handle was closed is saved.
+    fn saved(&self, mount: MountId, ino: Ino, handle: Handle) {
+        let mut files = self.files.lock();
+        let owns = files.get_mut(&(mount, ino)).into_iter().flatten();
+        let closed =
+            owns.filter(|own| own.handle == handle.0).filter_map(|own| own.closed.as_mut());
+        closed.for_each(|closed| *closed = Closed::Saved);
     }
 
     /// A handle is gone.
@@ -106,6 +104,23 @@ impl Sizes {
 }
 
 impl WorkTree {
+    /// A descriptor of a handle is closed; the reply is that of the save of what it wrote.
+    pub(in crate::tree) fn noting_closed(
+        &self,
+        mount: MountId,
+        (ino, handle): (Ino, Handle),
+        reply: Reply<()>,
+    ) -> Reply<()> {
+        self.handles.sizes.close(mount, ino, handle);
+        let Some(me) = self.me() else { return reply };
+        Reply::new(move |saved| {
+            if saved.is_ok() {
+                me.handles.sizes.saved(mount, ino, handle);
+            }
+            reply.send(saved);
+        })
+    }
+
     /// What a kernel is told of a file for the caller, and for how long that is true.
     pub(in crate::tree) fn told(&self, caller: &Caller, attr: Attr, ttl: Duration) -> Entry {
         self.told_by(caller, None, attr, ttl)
@@ -119,12 +134,12 @@ impl WorkTree {
         mut attr: Attr,
         ttl: Duration,
     ) -> Entry {
-        let saved = attr.size;
-        let owns = self.handles.sizes.other_than(saved, caller.mount, attr.ino);
+        let (ino, saved) = (attr.ino, attr.size);
+        let owns = self.handles.sizes.other_than(saved, caller.mount, ino);
         let Some(owns) = owns else { return Entry::new(attr, ttl) };
         let by_handle = owns.iter().find(|own| Some(Handle(own.handle)) == handle);
         if let Some(size) =
-            by_handle.map(|own| own.size).or_else(|| self.of_process(caller, (saved, &owns)))
+            by_handle.map(|own| own.size).or_else(|| self.of_process(caller, ino, &owns))
         {
             attr.size = size;
         }
@@ -133,21 +148,23 @@ impl WorkTree {
         let writer = owns.iter().rfind(|own| own.writes).map(|own| own.size);
         let known = writer.unwrap_or(if is_for_seeking { attr.size } else { saved });
         if known != attr.size {
-            self.hub.outdate_answers(caller.mount, attr.ino);
+            self.hub.outdate_answers(caller.mount, ino);
         }
         Entry::new(attr, Duration::ZERO)
     }
 
     /// The size that a process goes by which has a file open. `fstat` does not say by which descriptor: to
     /// who has several texts of it the size is what its name gives.
-    fn of_process(&self, caller: &Caller, (saved, owns): (u64, &[Own])) -> Option<u64> {
+    fn of_process(&self, caller: &Caller, ino: Ino, owns: &[Own]) -> Option<u64> {
         let process_of = |thread| self.seen.lineages.process_of(thread);
         let is_own = |own: &&Own| {
             let by = own.by;
             by == caller.pid || process_of(by).is_some_and(|by| process_of(caller.pid) == Some(by))
         };
-        let mut sizes =
-            owns.iter().filter(|own| !own.is_going(saved)).filter(is_own).map(|own| own.size);
+        // What its kernel has not told yet to be gone, or has for a mapping, no descriptor goes by. Where a text was
+        // refused, whoever has a copy of the descriptor may mend that.
+        let is_had = |own: &&Own| own.closed != Some(Closed::Saved) || has_open(caller.pid, ino);
+        let mut sizes = owns.iter().filter(is_own).filter(is_had).map(|own| own.size);
         let first = sizes.next()?;
         sizes.all(|size| size == first).then_some(first)
     }

@@ -178,7 +178,8 @@ impl WorkTree {
             // Its name or mode may be what is to be flushed, or what was saved by another name.
             return self.submit(caller, Door::Handle, Sync, reply, |()| ());
         } else if !(sync || wrote || staged.put_off.is_some()) {
-            if self.handles.opener(handle) == Some(caller.pid) {
+            // By a copy of its descriptor whoever opened it may go on to write.
+            if !staged.writes || self.handles.opener(handle) == Some(caller.pid) {
                 self.handles.sizes.close(caller.mount, ino, handle);
             }
             return reply.send(Ok(()));
@@ -186,9 +187,10 @@ impl WorkTree {
             staged.put_off = Some(*caller);
             return reply.send(Ok(()));
         }
-        if !sync {
-            self.handles.sizes.close(caller.mount, ino, handle);
-        }
+        let reply = match sync {
+            true => reply,
+            false => self.noting_closed(caller.mount, (ino, handle), reply),
+        };
         let reply = self.noting_uncopied(caller, (ino, handle), &staged, reply);
         self.judge_now(caller, (ino, &open), staged, reply);
     }
