@@ -129,3 +129,44 @@ fn the_daemon_of_a_store_that_was_removed_takes_no_more_mounts_and_says_so() {
     fixture.workfs(&["show", "t-1"]).success();
     fixture.workfs(&["unmount", more]).success();
 }
+
+// P4.9 P4.6
+#[test]
+fn what_is_put_by_hand_where_a_daemon_was_killed_is_left_as_it_is_and_so_is_its_log() {
+    let fixture = Fixture::new();
+    fixture.task("inbox", &Task::new("t-1"));
+    let [backup, own] = ["backup.db", "own.db"].map(|name| fixture.outside(name));
+    fixture.workfs(&["backup", backup.to_str().unwrap()]).success();
+    fixture.sh("for i in $(seq 50); do echo later > later-$i; done").success();
+    fixture.kill_daemon();
+    fs::copy(fixture.store(), &own).unwrap();
+    let log = fixture.store().with_extension("db-wal");
+    let (logged, root) = (fs::read(&log).unwrap(), fixture.root().to_str().unwrap());
+    let restore = ["restore", backup.to_str().unwrap(), "--force"];
+    let calls: [&[&str]; 6] =
+        [&["mount", root], &["list"], &["fsck"], &["init"], &["status"], &restore];
+
+    fs::copy(&backup, fixture.store()).unwrap();
+    for call in calls {
+        let ran = fixture.workfs(call);
+        let told = ran.stderr.contains("db-wal is the log of another file");
+        assert!(ran.code == 6 && told && ran.stderr.contains("`mv "), "{ran}");
+    }
+    let ran = fixture.workfs(&["doctor"]);
+    assert!(ran.code == 11 && ran.stdout.contains("log of another file"), "{ran}");
+    assert!(fs::read(fixture.store()).unwrap() == fs::read(&backup).unwrap());
+    fs::remove_file(fixture.store()).unwrap();
+    let ran = fixture.workfs(&["mount", root]);
+    assert!(ran.code == 6 && ran.stderr.contains("is gone"), "{ran}");
+    assert!(!fixture.store().exists() && fs::read(&log).unwrap() == logged);
+
+    fs::copy(&own, fixture.store()).unwrap();
+    fixture.mount_all();
+    fixture.sh("cat later-50").success();
+    // By `restore` it may be done at any time.
+    fixture.kill_daemon();
+    fixture.workfs(&restore).success();
+    fixture.mount_all();
+    fixture.sh("! test -e later-50 && test -e work/inbox/t-1.yaml").success();
+    fixture.fsck_clean();
+}

@@ -156,7 +156,8 @@ fn replace(
 }
 
 /// Whether there is no store, or one in which nothing was ever done. One that cannot be opened is
-/// not empty, unless somebody holds it: then nothing can be done at all.
+/// not empty, unless somebody holds it, or what lies beside it is not its own, and would become so where it is kept:
+/// then nothing can be done at all.
 fn is_empty(store: &Path) -> Result<bool, Failure> {
     if std::fs::metadata(store).map_or(0, |meta| meta.len()) == 0 {
         return Ok(true);
@@ -166,7 +167,8 @@ fn is_empty(store: &Path) -> Result<bool, Failure> {
         Err(
             held @ (StoreError::Held { .. }
             | StoreError::HeldElsewhere { .. }
-            | StoreError::BeingRead { .. }),
+            | StoreError::BeingRead { .. }
+            | StoreError::Beside { .. }),
         ) => {
             return Err(held.into());
         }

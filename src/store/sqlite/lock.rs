@@ -5,8 +5,8 @@
 //! What must stay true: the file's own lock is one of flock(2), which SQLite's do not meet.
 
 use std::fs::File;
-use std::io::{Read as _, Seek as _, Write as _};
-use std::os::unix::fs::MetadataExt as _;
+use std::io::Read as _;
+use std::os::unix::fs::{FileExt as _, MetadataExt as _};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -28,6 +28,9 @@ pub enum Use {
 
 /// A held lock, of flock(2).
 pub struct Lock(Arc<File>);
+
+/// That of a store's main file itself.
+pub struct MainLock(Lock);
 
 impl Drop for Lock {
     fn drop(&mut self) {
@@ -51,6 +54,9 @@ fn locker(file: &File) -> Option<u32> {
         is_it.then(|| pid.parse().ok()).flatten()
     })
 }
+
+/// What is read of a lock's file; far more than is noted there.
+const NOTED_MAX_BYTES: usize = 4096;
 
 /// How often it is looked for where nothing else names it.
 const LOCKER_LOOKS: usize = 3;
@@ -144,14 +150,6 @@ impl Lock {
         self.0.metadata().map(|found| Identity::of(&found))
     }
 
-    /// The disk that the locked file lies on.
-    ///
-    /// # Errors
-    /// If the system does not say.
-    pub fn disk(&self) -> std::io::Result<rustix::fs::StatVfs> {
-        Ok(rustix::fs::fstatvfs(&*self.0)?)
-    }
-
     /// Takes the lock, and says whether there was none before.
     ///
     /// # Errors
@@ -191,19 +189,41 @@ impl Lock {
         if !std::fs::metadata(&lock).is_ok_and(|there| there.ino() == own) {
             return Lock::take(path);
         }
-        let write = file
-            .set_len(0)
-            .and_then(|()| file.rewind())
-            .and_then(|()| writeln!(file, "{}", std::process::id()));
-        match write {
+        let held = Lock(Arc::new(file));
+        match held.write(&held.noted()) {
             // It is held all the same; who asks hears no number.
             Err(error) if is_full(error.kind()) => tracing::debug!(%error, "the lock names nobody"),
             write => write.map_err(|error| failed("writing", error))?,
         }
-        if is_first && let Err(error) = give_to_owner(&file, path) {
+        if is_first && let Err(error) = give_to_owner(&held.0, path) {
             tracing::warn!(%error, "the store's owner cannot open its lock");
         }
-        Ok(Lock(Arc::new(file)))
+        Ok(held)
+    }
+
+    /// What was noted in its file, by whoever had it; nothing where that cannot be read.
+    pub(super) fn noted(&self) -> Vec<String> {
+        let mut text = vec![0; NOTED_MAX_BYTES];
+        let read = self.0.read_at(&mut text, 0).unwrap_or(0);
+        let text = String::from_utf8_lossy(&text[..read]);
+        text.lines().skip(1).map(str::to_owned).collect()
+    }
+
+    /// Notes this in its file, in place of what was noted, and has it on the disk.
+    ///
+    /// # Errors
+    /// No space, or the disk fails: then nothing is noted.
+    pub(super) fn note(&self, noted: &[String]) -> std::io::Result<()> {
+        let written = self.write(noted).and_then(|()| self.0.sync_data());
+        written.or_else(|error| self.write(&[]).and(Err(error)))
+    }
+
+    /// Over what is there: a full disk takes that, too.
+    fn write(&self, noted: &[String]) -> std::io::Result<()> {
+        let lines = noted.iter().map(|line| format!("{line}\n"));
+        let text = format!("{}\n{}", std::process::id(), lines.collect::<String>());
+        self.0.write_all_at(text.as_bytes(), 0)?;
+        self.0.set_len(text.len() as u64)
     }
 
     /// Takes the lock together with others who only read; `None` where there is none, since nobody
@@ -232,6 +252,24 @@ impl Lock {
     }
 }
 
+impl MainLock {
+    /// Which file is locked.
+    ///
+    /// # Errors
+    /// If it cannot be looked at.
+    pub fn identity(&self) -> std::io::Result<Identity> {
+        self.0.identity()
+    }
+
+    /// The disk that the locked file lies on.
+    ///
+    /// # Errors
+    /// If the system does not say.
+    pub fn disk(&self) -> std::io::Result<rustix::fs::StatVfs> {
+        Ok(rustix::fs::fstatvfs(&*self.0.0)?)
+    }
+}
+
 /// What root makes beside a store, or puts in its place, is its owner's, who opens it after root (SQLite does so with
 /// the log).
 ///
@@ -249,13 +287,13 @@ pub fn give_to_owner(made: &File, store: &Path) -> std::io::Result<()> {
 ///
 /// # Errors
 /// Held by a process that writes it; if it is to be written itself, by any.
-pub fn lock_main(path: &Path, main: &MainFile, use_it: Use) -> Result<Lock> {
+pub fn lock_main(path: &Path, main: &MainFile, use_it: Use) -> Result<MainLock> {
     let operation = match use_it {
         Use::Write => FlockOperation::NonBlockingLockExclusive,
         Use::Read => FlockOperation::NonBlockingLockShared,
     };
     if flock(&**main, operation).is_ok() {
-        return Ok(Lock(Arc::clone(main)));
+        return Ok(MainLock(Lock(Arc::clone(main))));
     }
     let pid = (0..LOCKER_LOOKS).find_map(|_| locker(main));
     let (path, pid) = (path.shown(), pid.unwrap_or(0));
@@ -279,7 +317,7 @@ pub fn named_holder(path: &Path) -> Option<u32> {
 /// has left its own.
 #[must_use]
 pub fn last_holder(path: &Path) -> Option<u32> {
-    std::fs::read_to_string(lock_path(path)).ok()?.trim().parse().ok()
+    number(&std::fs::read_to_string(lock_path(path)).ok()?)
 }
 
 /// Whether a process has the lock of the store at `path` for itself.
@@ -306,7 +344,12 @@ fn holder(lock: &mut File) -> u32 {
     let mut pid = String::new();
     let _ = lock.read_to_string(&mut pid);
     // On a full disk nobody could leave it.
-    pid.trim().parse().ok().or_else(|| locker(lock)).unwrap_or(0)
+    number(&pid).or_else(|| locker(lock)).unwrap_or(0)
+}
+
+/// The number of a process with which a lock's file begins.
+fn number(text: &str) -> Option<u32> {
+    text.lines().next()?.trim().parse().ok()
 }
 
 /// Refuses network file systems, on which neither locks nor shared memory can be trusted.

@@ -14,6 +14,7 @@ mod beside;
 mod copying;
 mod head;
 mod lock;
+mod own_log;
 mod pool;
 mod reading;
 
@@ -75,7 +76,7 @@ pub struct Sqlite {
     /// `None` where it is only read, and nobody has ever served it.
     _lock: Option<lock::Lock>,
     // Dropped last: it has the main file open, see `room`.
-    main_lock: lock::Lock,
+    main_lock: lock::MainLock,
 }
 
 /// How long SQLite waits for a lock of its own, which only a stranger may have for longer.
@@ -201,9 +202,10 @@ impl Sqlite {
         let (lock, is_first) = lock::Lock::take_first(path)?;
         lock::remove_restoring(path);
         let made = beside::expect_openable(path)
-            .and_then(|()| make(path).map_err(|error| io("making", error)));
-        let is_made = matches!(made, Ok(true));
-        let opened = made.and_then(|_| Sqlite::open_held(path));
+            .and_then(|()| own_log::expect_own_log(path, Some(&lock)))
+            .and_then(|key| Ok((make(path).map_err(|error| io("making", error))?, key)));
+        let is_made = matches!(made, Ok((true, _)));
+        let opened = made.and_then(|(_, key)| Sqlite::open_held(path, &lock, key));
         if opened.is_err() {
             // What was there is left alone; nothing is left beside it, nor of what was made in vain.
             if is_made && let Err(error) = lock::remove_files(path) {
@@ -227,7 +229,11 @@ impl Sqlite {
     }
 
     /// What is to be opened by whoever has the lock beside the store.
-    fn open_held(path: &Path) -> Result<(lock::Lock, Arc<Extents>, SqliteWriter)> {
+    fn open_held(
+        path: &Path,
+        lock: &lock::Lock,
+        key: own_log::MainKey,
+    ) -> Result<(lock::MainLock, Arc<Extents>, SqliteWriter)> {
         let io = |what: &str, error: std::io::Error| {
             StoreError::of_writing(&format!("{what} {}", path.shown()), &error)
         };
@@ -245,10 +251,12 @@ impl Sqlite {
         sql.pragma_update(None, "journal_size_limit", KEPT_BYTES as i64).map_err(fail)?;
         let identity = main_lock.identity().map_err(|e| io("looking at", e))?;
         let extents = Extents::open(path, &sql, Some(identity))?;
+        own_log::note_both(lock, key, &extents);
         let writer = Conn::new(sql, &extents);
         chores::forget_leader(&writer)?;
         let second = Conn::new(connect(path, true)?, &extents);
-        let writer = SqliteWriter::new((writer, second), path, Arc::clone(&main))?;
+        let mut writer = SqliteWriter::new((writer, second), path, Arc::clone(&main))?;
+        own_log::settle(lock, &extents, &mut writer);
         Ok((main_lock, extents, writer))
     }
 

@@ -23,7 +23,7 @@ use super::lock::{self, Lock};
 use super::pool::Pool;
 use super::tables::chunks::End;
 use super::tables::schema;
-use super::{Conn, Sqlite, configure, fail, named, refuse_other};
+use super::{Conn, Sqlite, configure, fail, named, own_log, refuse_other};
 use crate::names::Shown;
 use crate::store::{
     Durability, Read, Result, StoreError, Txn, Writer, beside, open_itself, or_too_long,
@@ -84,6 +84,7 @@ impl Sqlite {
         let main = File::options().read(true).custom_flags(libc::O_NONBLOCK).open(path);
         let main = main.map_err(|error| cannot(path, error))?;
         let main_lock = lock::lock_main(path, &main.into(), lock::Use::Read)?;
+        own_log::expect_own_log(path, lock.as_ref())?;
         let sql = connect(path).map_err(|error| named(error, path))?;
         let shown = path.shown();
         schema::check(&sql, &shown).map_err(|error| named(error, path))?;
@@ -122,17 +123,23 @@ pub(super) fn connect(path: &Path) -> Result<Connection> {
         Err(error) if is_in_the_way(&error) => return Err(in_the_way(&log, path, &error, "")),
         Err(error) => return Err(cannot(&log, error)),
     };
+    if !has_log {
+        return connect_main(path);
+    }
     let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
-    let sql = if has_log {
-        let sql = Connection::open_with_flags_and_vfs(path, flags, WITHOUT_LOCKS).map_err(fail)?;
-        sql.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true).map_err(fail)?;
-        sql.pragma_update(None, "locking_mode", "exclusive").map_err(fail)?;
-        sql
-    } else {
-        let flags = flags | OpenFlags::SQLITE_OPEN_URI;
-        Connection::open_with_flags(immutable(path), flags).map_err(fail)?
-    };
+    let sql = Connection::open_with_flags_and_vfs(path, flags, WITHOUT_LOCKS).map_err(fail)?;
+    sql.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true).map_err(fail)?;
+    sql.pragma_update(None, "locking_mode", "exclusive").map_err(fail)?;
     configure(sql, false)
+}
+
+/// A connection that reads the main file alone, whatever its log has.
+pub(super) fn connect_main(path: &Path) -> Result<Connection> {
+    expect_files(path)?;
+    let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+    let flags = flags | OpenFlags::SQLITE_OPEN_URI;
+    let sql = Connection::open_with_flags(immutable(path), flags);
+    configure(sql.map_err(fail)?, false)
 }
 
 /// The name by which SQLite takes a file as one that nobody changes.

@@ -79,6 +79,8 @@ pub(super) struct Extents {
     store: PathBuf,
     path: PathBuf,
     key: String,
+    /// The one that it had when it was opened.
+    former: String,
     /// Another one that the store could not be given, and may have in its log.
     tried: Option<String>,
     /// Empty where there is none yet.
@@ -139,6 +141,7 @@ impl Extents {
         let mut extents = Extents {
             store,
             path,
+            former: key.clone(),
             key,
             tried: None,
             file: file.map(OnceLock::from).unwrap_or_default(),
@@ -211,6 +214,11 @@ impl Extents {
         let Some(file) = self.file.get() else { return Ok(()) };
         let put = file.write_all_at(head(&self.key, &self.key).as_bytes(), 0);
         put.map_err(|error| self::failed(&self.path, "writing", &error))
+    }
+
+    /// The key that the store has; and those that it may have instead, and had before.
+    pub fn keys(&self) -> impl Iterator<Item = &String> {
+        [&self.key].into_iter().chain(&self.tried).chain([&self.former])
     }
 
     /// The end of what any row names, when it was opened.
@@ -405,10 +413,14 @@ fn end_of_named(sql: &Connection) -> Result<u64> {
     Ok(end.unsigned_abs().max(FIRST))
 }
 
+/// The key that a store has.
+pub(super) fn key_of(sql: &Connection) -> rusqlite::Result<String> {
+    sql.query_row("SELECT value FROM meta WHERE key = ?1", [KEY], |row| row.get(0))
+}
+
 /// What lies at `path`, if anything does; it must be this store's.
 fn find(store: &Path, path: &Path, sql: &Connection, write: bool) -> Result<Found> {
-    let key = sql.query_row("SELECT value FROM meta WHERE key = ?1", [KEY], |row| row.get(0));
-    let key: String = key.map_err(fail)?;
+    let key = key_of(sql).map_err(fail)?;
     let end = end_of_named(sql)?;
     let none = |key| Found { key, end, reach: NO_END, file: None };
     let (shown, is_needed) = (path.shown(), end > FIRST);
