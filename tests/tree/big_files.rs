@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use rustix::fs::{FallocateFlags, fallocate};
 
-use crate::harness::{Fixture, Random, Setup, until_polled};
+use crate::harness::{Fixture, Random, Setup, run, until_polled};
 
 const MIB: usize = 1 << 20;
 
@@ -176,6 +176,39 @@ fn a_store_without_its_extents_says_so_and_serves_the_rest() {
     fs::rename(&aside, extents(&fixture)).unwrap();
     fixture.mount_all();
     assert!(fs::read(fixture.path("big")).unwrap() == bytes(3 * MIB, 5));
+    fixture.fsck_clean();
+}
+
+// P4.6 P5.2
+#[test]
+fn what_big_files_lie_in_may_be_moved_away_while_a_daemon_has_it_and_that_is_said() {
+    let fixture = Fixture::new();
+    let content = bytes(3 << 20, 7);
+    let write = |name: &str| fs::write(fixture.path(name), &content).unwrap();
+    write("before");
+    let (own, aside) = (extents(&fixture), fixture.outside("aside"));
+    fs::rename(&own, &aside).unwrap();
+    for command in ["fsck", "doctor"] {
+        let ran = fixture.workfs(&[command]);
+        let told = ran.stdout.contains("was removed, moved or replaced while the store is served");
+        assert!(ran.code == 11 && told, "{ran}");
+    }
+    // What is written from now on is in the store all the same.
+    write("after");
+    let backup = fixture.outside("backup.db");
+    fixture.workfs(&["backup", backup.to_str().unwrap()]).success();
+    fixture.unmount_all();
+    fixture.await_no_daemon();
+    let shows = |store: &Path, name: &str| {
+        let out = fixture.outside(name);
+        let get = ["export", out.to_str().unwrap()];
+        run(&mut fixture.command_on(store, &get)).success();
+        ["before", "after"].map(|file| fs::read(out.join(file)).is_ok_and(|it| it == content))
+    };
+    assert_eq!(shows(&backup, "of-backup"), [true, true]);
+    fs::rename(&aside, &own).unwrap();
+    assert_eq!(shows(fixture.store(), "of-store"), [true, true]);
+    fixture.mount_all();
     fixture.fsck_clean();
 }
 

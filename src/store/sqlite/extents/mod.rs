@@ -24,13 +24,14 @@ mod extents_faults_test;
 #[cfg(test)]
 pub(super) mod extents_test;
 mod flushes;
+mod found;
 
 use std::ffi::OsStr;
 use std::fs::File;
 use std::io;
 use std::ops::Range;
 use std::os::unix::ffi::OsStrExt as _;
-use std::os::unix::fs::{FileExt as _, MetadataExt as _, OpenOptionsExt as _};
+use std::os::unix::fs::FileExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock, Weak};
@@ -48,6 +49,7 @@ use crate::names::Shown;
 use crate::numbers::Times;
 use crate::store::{Identity, Result, StoreError, beside, open_own};
 use flushes::{Doubts, LogFlushes, Written};
+use found::{Found, find};
 
 /// What the file begins with; two keys follow, of which the store has one.
 const MAGIC: &str = "workfs extents 1 ";
@@ -226,6 +228,11 @@ impl Extents {
         self.written.end.load(Ordering::Relaxed)
     }
 
+    /// Whether chunks can be put there, and will be found there again.
+    pub fn keeps_chunks(&self) -> bool {
+        self.takes_chunks() && self.is_in_place()
+    }
+
     /// Whether chunks can be put there.
     pub fn takes_chunks(&self) -> bool {
         self.unusable.is_none() && !self.is_closed
@@ -364,9 +371,21 @@ impl Extents {
         self.reach
     }
 
-    /// What is wrong with it.
-    pub fn problem(&self) -> Option<&str> {
-        self.unusable.as_deref()
+    /// What is wrong with it, and what comes of that.
+    pub fn problem(&self) -> Option<String> {
+        if let Some(why) = &self.unusable {
+            return Some(format!("{why}; content of big files that lies there cannot be read"));
+        }
+        let what = "was removed, moved or replaced while the store is served: what it has is lost with the daemon, \
+                    unless it is put back before; `workfs backup FILE` saves it";
+        (!self.is_in_place()).then(|| format!("{} {what}", self.path.shown()))
+    }
+
+    /// Whether the file has its name still. Links may lead to it.
+    fn is_in_place(&self) -> bool {
+        let Some(file) = self.file.get() else { return true };
+        let is_it = |own| std::fs::metadata(&self.path).is_ok_and(|it| Identity::of(&it) == own);
+        file.metadata().is_ok_and(|own| is_it(Identity::of(&own)))
     }
 }
 
@@ -384,17 +403,6 @@ fn failed(path: &Path, what: &str, error: &io::Error) -> StoreError {
 pub(super) fn lost() -> StoreError {
     let what = "a part of this file was not on the disk when power failed";
     StoreError::Impossible(what.to_owned())
-}
-
-/// What a store says of its file, and what is there.
-#[derive(Default)]
-struct Found {
-    key: String,
-    /// The end of what any row names.
-    end: u64,
-    /// The end of what can be there.
-    reach: u64,
-    file: Option<File>,
 }
 
 /// Has the rows say what is lost: that they name no place any more. What they named may be written again.
@@ -416,68 +424,6 @@ fn end_of_named(sql: &Connection) -> Result<u64> {
 /// The key that a store has.
 pub(super) fn key_of(sql: &Connection) -> rusqlite::Result<String> {
     sql.query_row("SELECT value FROM meta WHERE key = ?1", [KEY], |row| row.get(0))
-}
-
-/// What lies at `path`, if anything does; it must be this store's.
-fn find(store: &Path, path: &Path, sql: &Connection, write: bool) -> Result<Found> {
-    let key = key_of(sql).map_err(fail)?;
-    let end = end_of_named(sql)?;
-    let none = |key| Found { key, end, reach: NO_END, file: None };
-    let (shown, is_needed) = (path.shown(), end > FIRST);
-    // Whatever leads to it: by the key it is known. A pipe that somebody put there is not waited for.
-    let mut options = File::options();
-    let options = options.read(true).write(write).custom_flags(libc::O_NONBLOCK);
-    let file = match options.open(path) {
-        Ok(file) => file,
-        Err(error) if error.kind() == io::ErrorKind::NotFound => {
-            let what = match path.is_symlink() {
-                true => "leads nowhere: remove it",
-                false if is_needed => "is missing: bring it back",
-                false => return Ok(none(key)),
-            };
-            return Err(StoreError::Impossible(format!("{shown} {what}")));
-        }
-        Err(error) => {
-            return Err(match failed(path, "opening", &error) {
-                lacking @ StoreError::NoDescriptors(_) => lacking,
-                _ => StoreError::Impossible(format!("opening {shown}: {error}")),
-            });
-        }
-    };
-    let found = file.metadata().map_err(|error| failed(path, "opening", &error))?;
-    if !found.is_file() {
-        return Err(StoreError::Impossible(format!("{shown} is no file: move it away")));
-    }
-    // One that has content is known by its key; in any other somebody could wait for what will come.
-    if !is_needed && expect_own(&file, path, store).is_err() {
-        let what = format!("{shown} is neither root's nor the store's owner's: move it away");
-        return Err(StoreError::Impossible(what));
-    }
-    let length = found.len();
-    // Its making was broken off.
-    let mut there = head(&key, &key).into_bytes();
-    if !is_needed && length < there.len() as u64 {
-        return Ok(none(key));
-    }
-    let is_read = file.read_exact_at(&mut there, 0).is_ok();
-    let of_store = String::from_utf8_lossy(&there)
-        .strip_prefix(MAGIC)
-        .is_some_and(|keys| keys.lines().any(|known| known == key));
-    // A restoring that was killed left the old store's there; whoever has it aside has it by another name.
-    let is_left = write && !is_needed && found.nlink() > 1;
-    if is_read && !of_store && is_left && std::fs::remove_file(path).is_ok() {
-        return Ok(none(key));
-    }
-    if !is_read || !of_store {
-        let way = if is_needed { "bring the one that was with it" } else { "move it away" };
-        let store = store.shown();
-        let what = format!("{shown} is another store's, or of another time than {store}: {way}");
-        return Err(StoreError::Impossible(what));
-    }
-    if length < end {
-        tracing::warn!("{shown} has {length} bytes and should have {end}: the rest is lost");
-    }
-    Ok(Found { key, end, reach: length, file: Some(file) })
 }
 
 /// What the file begins with of a store that has one of these keys.

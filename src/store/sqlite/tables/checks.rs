@@ -96,11 +96,7 @@ impl Conn {
                 found.insert(0, format!("cannot be read: {why}"));
             }
         }
-        found.extend(
-            self.extents
-                .problem()
-                .map(|why| format!("{why}; content of big files that lies there cannot be read")),
-        );
+        found.extend(self.extents.problem());
         match damage(self.misplaced())? {
             Ok(misplaced) => found.extend(misplaced),
             Err(why) if found.is_empty() => found.push(format!("cannot be read: {why}")),

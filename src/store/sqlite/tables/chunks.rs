@@ -140,7 +140,7 @@ impl Conn {
         self.insert_inside(ino, first, inside)?;
         let index = first + (inside.len() / CHUNK_BYTES) as u32;
         let has_room = self.space.end + beside.len() as u64 <= EXTENTS_BYTES_MAX;
-        if beside.is_empty() || !has_room || !self.extents.takes_chunks() {
+        if beside.is_empty() || !has_room || !self.extents.keeps_chunks() {
             return self.insert_inside(ino, index, beside);
         }
         match self.extents.write(self.space.end, beside) {
