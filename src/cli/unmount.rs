@@ -12,7 +12,10 @@ use crate::daemon::{
     self, Answer, Ask, Cause, Client, Covers, Failure, MountInfo, MountLine, StorePaths,
     UnmountAsk, Unmounting,
 };
-use crate::names::Shown;
+use crate::names::{Shown, first_few};
+
+/// So many of the mounts that stay are named.
+const NAMED_MAX: usize = 5;
 
 /// See `workfs unmount --help`.
 #[derive(Debug, Args)]
@@ -105,7 +108,7 @@ fn step_out() -> Result<(), Failure> {
 /// Unmounts each that nobody uses.
 ///
 /// # Errors
-/// The first that stays; those behind it are unmounted all the same.
+/// The first that stays, and which others do; all else is unmounted all the same.
 fn end_unused(client: &mut Client, mounts: &[MountInfo]) -> Result<(), Failure> {
     let (private, seen): (Vec<&MountInfo>, Vec<&MountInfo>) =
         mounts.iter().partition(|mount| mount.private);
@@ -115,7 +118,7 @@ fn end_unused(client: &mut Client, mounts: &[MountInfo]) -> Result<(), Failure> 
         let agent = mount.agent.as_deref().unwrap_or("an operator");
         let reason = format!("{} is mounted for a command of {agent}", mount.dir.as_str().shown());
         let remedy = "wait for it (`workfs exec`) to end, or end it all the same: `--lazy`";
-        Failure::new(Cause::Conflict, reason, remedy)
+        (&mount.dir, Failure::new(Cause::Conflict, reason, remedy))
     });
     let kept = seen.iter().filter_map(|mount| {
         let ask = UnmountAsk { dir: mount.dir.clone(), lazy: false };
@@ -123,11 +126,18 @@ fn end_unused(client: &mut Client, mounts: &[MountInfo]) -> Result<(), Failure> 
         let failure =
             client.ask(&Ask::Unmount(ask)).err().filter(|it| it.cause != Cause::Absent)?;
         let mounted = daemon::mounted_at(Path::new(&mount.dir));
-        Some(mounted.map_or_else(|| failure.clone(), |mount| with_users(failure.clone(), &mount)))
+        let named = |line| with_users(failure.clone(), line);
+        Some((&mount.dir, mounted.as_ref().map_or_else(|| failure.clone(), named)))
     });
     // All are tried before the first is told.
-    let kept: Vec<Failure> = kept.chain(of_a_command).collect();
-    kept.into_iter().next().map_or(Ok(()), Err)
+    let kept: Vec<(&String, Failure)> = kept.chain(of_a_command).collect();
+    let Some(((_, first), others)) = kept.split_first() else { return Ok(()) };
+    let mut first = first.clone();
+    if !others.is_empty() {
+        let others = others.iter().map(|(dir, _)| dir.as_str().shown());
+        first.reason = format!("{}; so stay {}", first.reason, first_few(others, NAMED_MAX));
+    }
+    Err(first)
 }
 
 fn one(dir: &Path, how: Unmounting, global: &Global, output: &Output) -> Result<Exit, Stop> {

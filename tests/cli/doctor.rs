@@ -7,8 +7,8 @@ use std::process::Command;
 use serde_json::Value;
 
 use crate::harness::{
-    Fixture, Ran, Setup, left_out, long, needs, processes_of, program, run, run_within,
-    send_signal, until_polled,
+    Fixture, Ran, Setup, left_out, needs, processes_of, program, run, run_within, send_signal,
+    until_polled,
 };
 
 /// Doctor's findings that are not well, by what they are of; each must name a way out.
@@ -114,9 +114,6 @@ fn mounts_that_are_not_to_be_looked_into_are_not_called_dead() {
 // P8.1
 #[test]
 fn a_daemon_that_hangs_is_a_finding() {
-    if !long() {
-        return;
-    }
     let fixture = Fixture::new();
     let daemon = fixture.daemon_pid();
     send_signal(daemon, rustix::process::Signal::STOP);
@@ -124,6 +121,8 @@ fn a_daemon_that_hangs_is_a_finding() {
     let ran = run_within(&mut fixture.command(&["doctor", "--json"]), patience);
     send_signal(daemon, rustix::process::Signal::CONT);
     assert!(findings(&ran).iter().any(|one| one.0 == "store"), "{ran}");
+    // By asking that daemon nothing is unmounted.
+    assert!(ran.stdout.contains("workfs unmount --lazy /"), "{ran}");
     assert_eq!(processes_of(fixture.store()).len(), 1);
 }
 

@@ -44,11 +44,16 @@ fn who_unmounts_from_inside_is_not_in_its_own_way() {
 // P6.3
 #[test]
 fn unmount_all_leaves_to_those_who_use_one_what_they_use() {
-    let fixture = Setup::default().mounts(2).start();
+    let fixture = Setup::default().mounts(4).start();
     let used = fixture.mount(1).to_str().unwrap();
     let inside = Idle::standing_in(fixture.mount(1));
+    let others = [2, 3].map(|nth| Idle::standing_in(fixture.mount(nth)));
     let ran = fixture.workfs(&["unmount", "--all"]);
-    assert_eq!(ran.code, 5, "{ran}");
+    let dirs = [2, 3].map(|nth| fixture.mount(nth).to_str().unwrap()).join(", ");
+    assert!(ran.code == 5 && ran.stderr.contains(&format!("; so stay {dirs}\n")), "{ran}");
+    drop(others);
+    let ran = fixture.workfs(&["unmount", "--all"]);
+    assert!(ran.code == 5 && !ran.stderr.contains("so stay"), "{ran}");
     assert!(
         ran.stderr.contains(used) && ran.stderr.contains(&format!("({})", inside.0.id())),
         "{ran}"

@@ -414,7 +414,10 @@ fn mounts(report: &mut DoctorReport, store: &Path) {
     for mount in mounts.into_iter().filter(|mount| mount.is_workfs() && !is_other(mount)) {
         let dir = printable(mount.dir.as_os_str().as_encoded_bytes());
         let is_dead = workfs_mount::state_of(&mount.dir) == DirState::Dead;
-        let found = match answers(mount.dir.clone()) {
+        let answered = answers(mount.dir.clone());
+        // Who asks nicely waits for a daemon that does not answer.
+        let lazy = if !is_dead && answered.is_none() { "--lazy " } else { "" };
+        let found = match answered {
             _ if is_dead => format!("{dir} is dead: its daemon has ended without unmounting it"),
             Some(Ok(())) => {
                 alive += 1;
@@ -425,7 +428,7 @@ fn mounts(report: &mut DoctorReport, store: &Path) {
             Some(Err(error)) => format!("{dir} does not answer: {error}"),
             None => format!("{dir} does not answer"),
         };
-        let way = format!("workfs unmount {}", word(&mount.dir));
+        let way = format!("workfs unmount {lazy}{}", word(&mount.dir));
         if mount.source == store.as_os_str() {
             report.bad("mount", found, way);
         } else {
