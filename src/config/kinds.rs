@@ -26,7 +26,7 @@ pub(super) struct OwnKindForm {
     schema: Option<String>,
 }
 
-/// The name of a definition that a store keeps, for errors.
+/// What a definition is called that a store keeps and that cannot be read.
 const KEPT: &str = "the kept definition of a kind";
 
 /// Adds the kinds of a configuration, whose name is `file`, to those that are known.
@@ -44,7 +44,6 @@ pub(super) fn add(
         return Err(wrong(None, format!("over {OWN_KINDS_MAX} kinds")));
     }
     for form in forms {
-        let its_file = form.file.as_ref().map_or(KEPT, |named| &named.value).to_owned();
         let kind = match (form.file, form.definition, form.schema) {
             (Some(named), None, None) => {
                 let at = line(&named);
@@ -55,7 +54,7 @@ pub(super) fn add(
                 Kind::load_with(&named.value, &definition, &beside)
             }
             (None, Some(definition), Some(schema)) => {
-                Kind::load_kept(KEPT, &definition.value, &schema)
+                Kind::load_kept(KEPT, &definition.value, &schema).map(Kind::named_as_kept)
             }
             _ => {
                 let reason = "a kind is given by its `file`, or by `definition` and `schema`";
@@ -63,6 +62,7 @@ pub(super) fn add(
             }
         };
         let kind = kind.map_err(in_its_file)?;
+        let its_file = kind.file().to_owned();
         if given == Given::Anew {
             kind.expect_taken_now().map_err(in_its_file)?;
             kinds.expect_own_file(&its_file, &kind).map_err(in_its_file)?;

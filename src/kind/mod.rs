@@ -114,6 +114,18 @@ impl Kind {
         &self.name
     }
 
+    /// What its definition's file is called where something is told of it.
+    #[must_use]
+    pub fn file(&self) -> &str {
+        &self.file
+    }
+
+    /// The same kind, told of as one that a store keeps, whose file may be gone.
+    #[must_use]
+    pub fn named_as_kept(self) -> Kind {
+        Kind { file: format!("the kept definition of `{}`", self.name), ..self }
+    }
+
     /// The texts that it was loaded from.
     #[must_use]
     pub fn source(&self) -> &KindSource {
