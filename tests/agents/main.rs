@@ -28,4 +28,5 @@ mod rights;
 mod root;
 mod stuck;
 mod team;
+mod unread;
 mod users;

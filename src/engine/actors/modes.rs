@@ -201,6 +201,39 @@ impl Turn<'_> {
         Err(Refusal::new(Rule::Forbidden, reason, "ask its owner to move or remove it").into())
     }
 
+    /// Refuses to judge what a file has to whom its mode does not allow to read it, as in a `read`: a refused text is
+    /// the caller's to read, and a record whose who claims it.
+    pub(in crate::engine) fn require_readable(
+        &self,
+        file: &Node,
+        (name, becomes): (&FileName, &TreePath),
+    ) -> Result<(), Stop> {
+        const READ: u32 = 0o4;
+        let (who, actor) = (self.context.who(), &self.context.actor);
+        let is_asked = match self.context.origin {
+            Origin::Mount(mount) => self.audience.shows_stored(mount.0),
+            Origin::Socket => true,
+            Origin::Daemon => false,
+        };
+        if !is_asked || mode_allows(file, who, READ) {
+            return Ok(());
+        }
+        // In a mount only the first group is known.
+        let thread = actor.pid.filter(|_| file.uid != who.uid);
+        let has_group = thread.is_some_and(|it| self.audience.is_of_group(it, file.gid));
+        if has_group && mode_allows(file, Who { groups: &[file.gid], ..who }, READ)
+            || actor.pid.is_some_and(|thread| self.audience.reads_all(thread))
+        {
+            return Ok(());
+        }
+        let reason = format!(
+            "user {} may not read `{name}`, of user {}, and what gets this name is read",
+            who.uid, file.uid
+        );
+        let remedy = "ask its owner to move it, or to allow it (`chmod`)";
+        Err(Stop::kept(Refusal::new(Rule::Forbidden, reason, remedy), becomes.clone()))
+    }
+
     /// Refuses a change in the directory `dir` to whom its stored bits forbid it.
     pub(super) fn require_bits_of_dir(
         &self,

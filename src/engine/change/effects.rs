@@ -180,6 +180,14 @@ pub trait Audience: Send + Sync {
     fn acts_as_owner(&self, _: u32) -> bool {
         false
     }
+    /// Whether a thread that waits for its call may read any file, as its kernel asks it.
+    fn reads_all(&self, _: u32) -> bool {
+        false
+    }
+    /// Whether a group is one of the further ones of a thread that waits for its call.
+    fn is_of_group(&self, _thread: u32, _group: u32) -> bool {
+        false
+    }
     /// Whether a descriptor holds a record for its owner, under this claim.
     fn is_held(&self, _: RecordKey, _: Attempt) -> bool {
         false

@@ -76,7 +76,7 @@ fn require_exchangeable(
         return Err(Stop::kept(refusal, path_of(turn.txn, dir, name)?));
     }
     turn.require_new_lane(to.dir, to.name, node.node_type)?;
-    turn.require_checked(node, to)?;
+    turn.require_checked((node, name), to)?;
     if node.node_type == NodeType::Directory {
         require_not_below(turn, node.ino, to.dir, name)?;
         require_idle(turn, node, name)?;

@@ -61,7 +61,7 @@ impl Command for Link {
         }
         turn.require_new_lane(self.parent, &self.name, node.node_type)?;
         turn.require_not_computed(self.parent, &self.name)?;
-        turn.require_checked(&node, Dentry::of(self.parent, &self.name))?;
+        turn.require_checked((&node, &self.name), Dentry::of(self.parent, &self.name))?;
         node.nlink += 1;
         node.ctime = turn.now;
         turn.txn.update_node(&node)?;

@@ -154,6 +154,7 @@ impl Rename {
         target: Option<Node>,
         home: &Home,
     ) -> Result<Option<Made>, Stop> {
+        turn.require_readable(&source, (&self.from.name, &home.file_path()))?;
         let text = content_of(turn, &source, &self.from.name)?;
         if source.nlink > 1 {
             let reason =
@@ -320,6 +321,7 @@ impl Rename {
                 self.move_name(turn, source, target).map(|()| None)
             }
             Slot::Record(home) if self.from.dir == self.to.dir => {
+                turn.require_readable(&source, (&self.from.name, &home.file_path()))?;
                 let text = content_of(turn, &source, &self.from.name)?;
                 let stays = target.is_none() && text.judge(&home).is_err();
                 if !stays {
@@ -333,6 +335,7 @@ impl Rename {
                 Ok(None)
             }
             Slot::Record(home) => {
+                turn.require_readable(&source, (&self.from.name, &home.file_path()))?;
                 let why = turn.txn.draft(source.ino)?.and_then(|draft| draft.why);
                 let because = why.map_or_else(String::new, |why| format!(": {}", why.reason));
                 let refusal = Refusal::new(
@@ -375,7 +378,7 @@ impl Rename {
                 (false, false) => {}
             }
         }
-        turn.require_checked(&source, self.to.as_ref())?;
+        turn.require_checked((&source, &self.from.name), self.to.as_ref())?;
         if self.from.dir != self.to.dir {
             turn.lose_backup(self.from.dir, &source, Some(self.to.as_ref()))?;
         }

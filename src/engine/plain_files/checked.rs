@@ -158,16 +158,21 @@ impl Turn<'_> {
         Ok(scope.and_then(|scope| self.config.files().check(&scope, at.name).cloned()))
     }
 
-    /// Refuses to give this name to a plain file whose content is not what a check
-    /// wants there.
+    /// Refuses to give this name to a plain file, which is called `known` by the caller, whose content is not what a
+    /// check wants there, or not the caller's to read.
     pub(in crate::engine) fn require_checked(
         &self,
-        node: &Node,
+        (node, known): (&Node, &FileName),
         at: Dentry<&FileName>,
     ) -> Result<(), Stop> {
-        if !node.is_plain_file() {
+        if !node.is_plain_file() || self.check_of(at)?.is_none() {
             return Ok(());
         }
+        self.require_readable(node, (known, &path_of(self.txn, at.dir, at.name)?))?;
+        self.require_valid_there(node, at)
+    }
+
+    fn require_valid_there(&self, node: &Node, at: Dentry<&FileName>) -> Result<(), Stop> {
         let Some(check) = self.check_of(at)? else { return Ok(()) };
         // One byte more than allowed is enough to be judged as too large.
         let bytes = plain::read(self.txn, node, 0, RECORD_BYTES_MAX + 1)?;
@@ -193,7 +198,7 @@ impl Turn<'_> {
             return Ok(());
         }
         for at in self.names_of_file(node)? {
-            self.require_checked(node, at.as_ref())?;
+            self.require_valid_there(node, at.as_ref())?;
         }
         Ok(())
     }

@@ -154,18 +154,30 @@ pub(in crate::tree) fn allows(attr: &Attr, caller: &Caller, bits: u32) -> bool {
 }
 
 /// Whether a group is one of the further ones of a thread that waits for its call.
-fn has_group(thread: u32, group: u32) -> bool {
+pub(in crate::tree) fn has_group(thread: u32, group: u32) -> bool {
     let groups = told(thread, "Groups:").unwrap_or_default();
     groups.split_whitespace().any(|one| one.parse() == Ok(group))
 }
 
-/// Whether a thread that waits for its call has CAP_FOWNER where this process is. In a name space of users of its own
-/// it has that of its own users' files.
+/// Whether a thread that waits for its call may do with any file what its owner may.
 pub(in crate::tree) fn acts_as_owner(thread: u32) -> bool {
-    const CAP_FOWNER: u32 = 3;
+    const CAP_FOWNER: u64 = 1 << 3;
+    has_capability(thread, CAP_FOWNER)
+}
+
+/// Whether a thread that waits for its call may read any file.
+pub(in crate::tree) fn reads_all(thread: u32) -> bool {
+    const CAP_DAC_OVERRIDE: u64 = 1 << 1;
+    const CAP_DAC_READ_SEARCH: u64 = 1 << 2;
+    has_capability(thread, CAP_DAC_OVERRIDE | CAP_DAC_READ_SEARCH)
+}
+
+/// Whether a thread that waits for its call has one of these capabilities where this process is. In a name space of
+/// users of its own it has them of its own users' files.
+fn has_capability(thread: u32, any: u64) -> bool {
     let space = |of: &str| std::fs::read_link(format!("/proc/{of}/ns/user")).ok();
     let all = told(thread, "CapEff:").and_then(|all| u64::from_str_radix(&all, 16).ok());
-    let has = all.is_some_and(|all| all >> CAP_FOWNER & 1 == 1);
+    let has = all.is_some_and(|all| all & any != 0);
     has && space("self").is_some_and(|own| space(&thread.to_string()) == Some(own))
 }
 
@@ -180,7 +192,7 @@ mod tests {
     fn a_capability_counts_where_it_is_one_over_the_files_of_this_process() {
         let own = rustix::thread::gettid().as_raw_nonzero().get().unsigned_abs();
         let is_root = rustix::process::geteuid().is_root();
-        assert_eq!(acts_as_owner(own), is_root);
+        assert_eq!((acts_as_owner(own), reads_all(own)), (is_root, is_root));
         // Root of a name space of users of its own has them all, as it is told.
         let mut child = Command::new("unshare")
             .args(["-Ur", "sh", "-c", "echo begun; read end"])

@@ -449,6 +449,14 @@ impl Audience for Hub {
         caller::acts_as_owner(thread)
     }
 
+    fn reads_all(&self, thread: u32) -> bool {
+        caller::reads_all(thread)
+    }
+
+    fn is_of_group(&self, thread: u32, group: u32) -> bool {
+        caller::has_group(thread, group)
+    }
+
     fn is_held(&self, record: RecordKey, attempt: Attempt) -> bool {
         self.holds.has(record, attempt)
     }
