@@ -20,6 +20,7 @@ mod policy;
 mod programs;
 mod readers;
 mod shells;
+mod sizes;
 mod stale;
 mod traces;
 mod way;

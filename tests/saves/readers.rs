@@ -442,39 +442,3 @@ fn the_size_is_that_of_what_is_read() {
         }
     }
 }
-
-// P2.4
-#[test]
-fn who_has_closed_hears_the_size_of_what_was_saved_since_and_who_has_a_copy_does_not() {
-    let fixture = Fixture::new();
-    let path = fixture.task("inbox", &Task::new("t-1"));
-    let ino = fs::metadata(&path).unwrap().ino();
-    let text = |lines| Task::new("t-1").with(&"#\n".repeat(lines)).text();
-    let saves = |lines| {
-        save(&path, text(lines).as_bytes()).unwrap();
-        assert_eq!(fs::metadata(&path).unwrap().ino(), ino, "another file");
-        text(lines).len() as u64
-    };
-    let size = |seen: std::io::Result<fs::Metadata>| seen.unwrap().len();
-
-    // A kernel tells late that nobody has a file any more: here, when the mapping goes.
-    let mut writer = OpenOptions::new().read(true).write(true).truncate(true).open(&path).unwrap();
-    writer.write_all(text(0).as_bytes()).unwrap();
-    let mapped = Mapped::new(&writer).unwrap();
-    close(writer).unwrap();
-    for lines in [10_000, 1] {
-        assert_eq!(saves(lines), size(fs::metadata(&path)));
-    }
-    drop(mapped);
-
-    let mut reader = File::open(&path).unwrap();
-    std::io::copy(&mut reader, &mut std::io::sink()).unwrap();
-    let (copy, mapped) = (reader.try_clone().unwrap(), Mapped::new(&reader).unwrap());
-    std::thread::spawn(|| close(reader)).join().unwrap().unwrap();
-    saves(20_000);
-    assert_eq!(size(copy.metadata()), text(1).len() as u64, "not that of what was opened");
-    close(copy).unwrap();
-    assert_eq!(saves(30_000), size(fs::metadata(&path)));
-    drop(mapped);
-    fixture.fsck_clean();
-}

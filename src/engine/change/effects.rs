@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use crate::engine::{LeaseNote, Origin};
 use crate::names::{AgentName, Dentry, FileName};
-use crate::numbers::{Attempt, Ino, RecordKey, Requests, UnixNanos, Version, WorkspaceKey};
+use crate::numbers::{Attempt, G, Ino, RecordKey, Requests, UnixNanos, Version, WorkspaceKey};
 use crate::store::{NodeType, Record};
 
 /// One consequence of a committed change: something a kernel may have cached is not true any more.
@@ -180,6 +180,8 @@ pub trait Audience: Send + Sync {
     fn acts_as_owner(&self, _: u32) -> bool {
         false
     }
+    /// Kernels have heard of all events up to this one.
+    fn told_up_to(&self, _: G) {}
     /// Whether a thread that waits for its call may read any file, as its kernel asks it.
     fn reads_all(&self, _: u32) -> bool {
         false

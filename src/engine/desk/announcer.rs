@@ -42,6 +42,9 @@ impl Ears {
         if !is_forgotten {
             self.audience.make_forget(&effects);
         }
+        if let Some(newest) = newest {
+            self.audience.told_up_to(newest);
+        }
         // Whoever is told now finds that the kernels have forgotten.
         self.audience.note(&effects);
         (self.doors.fault)(FaultPoint::BeforeReply);

@@ -147,6 +147,7 @@ pub fn start(
     let agents = crate::store::read(&*readers, |snapshot| Registry::load(snapshot))?;
     let (bell, line) = (Arc::new(Bell::default()), Arc::new(Line::default()));
     bell.ring(head.g);
+    audience.told_up_to(head.g);
     let announcer = Announcer::start(Ears {
         audience: Arc::clone(&audience),
         bell: Arc::clone(&bell),

@@ -7,6 +7,9 @@
 
 use std::fs;
 
+use rustix::fs::{AtFlags, CWD, StatxFlags, makedev, statx};
+use rustix::io::Errno;
+
 use crate::limits::DESCRIPTORS_MAX;
 use crate::numbers::Ino;
 
@@ -18,25 +21,48 @@ pub(in crate::tree) fn is_kept_open(
     lineages: &Lineages,
     opener: u32,
     (closer, wrote): (u32, bool),
-    ino: Ino,
+    (ino, device): (Ino, Option<u64>),
 ) -> bool {
     if wrote && opener == closer {
         return false;
     }
     match (lineages.process_of(opener), lineages.process_of(closer)) {
-        (Some(owner), Some(other)) => (owner != other || !wrote) && has_open(owner, ino),
+        (Some(owner), Some(other)) => {
+            (owner != other || !wrote) && descriptors(owner, ino, device) > 0
+        }
         _ => false,
     }
 }
 
-/// Whether a process, or one of its threads, has a file of this number open, in whichever file system.
-pub(in crate::tree) fn has_open(process: u32, ino: Ino) -> bool {
-    let Ok(open) = fs::read_dir(format!("/proc/{process}/fdinfo")) else { return false };
+/// How many descriptors a process, given by any of its threads, has of a file of this number: of the file system with
+/// this device number, where that is known.
+pub(in crate::tree) fn descriptors(process: u32, ino: Ino, device: Option<u64>) -> usize {
+    let Ok(open) = fs::read_dir(format!("/proc/{process}/fdinfo")) else { return 0 };
     let number = ino.0.to_string();
-    open.flatten().take(DESCRIPTORS_MAX).any(|one| {
+    let has_number = |one: &fs::DirEntry| {
         let told = fs::read_to_string(one.path()).unwrap_or_default();
         told.lines().any(|line| line.strip_prefix("ino:").is_some_and(|ino| ino.trim() == number))
-    })
+    };
+    let is_there = |one: &fs::DirEntry| {
+        let its = device_of(&format!("/proc/{process}/fd/{}", one.file_name().display()));
+        match (device, its) {
+            (Some(device), Ok(its)) => its == device,
+            // It was closed meanwhile.
+            (_, Err(Errno::NOENT)) => false,
+            // What may not be asked for is taken for the file.
+            (None, _) | (_, Err(_)) => true,
+        }
+    };
+    let open = open.flatten().take(DESCRIPTORS_MAX);
+    open.filter(|one| has_number(one) && is_there(one)).count()
+}
+
+/// The device number of what a descriptor is of. Asked for nothing else no file system is asked, and so not this one,
+/// for which a caller waits.
+fn device_of(descriptor: &str) -> rustix::io::Result<u64> {
+    let (flags, nothing) = (AtFlags::STATX_DONT_SYNC, StatxFlags::empty());
+    let told = statx(CWD, descriptor, flags, nothing)?;
+    Ok(makedev(told.stx_dev_major, told.stx_dev_minor))
 }
 
 #[cfg(test)]
@@ -48,13 +74,17 @@ mod tests {
     #[test]
     fn what_a_process_has_open_is_told_by_its_number() {
         let file = tempfile::tempfile().unwrap();
-        let ino = Ino(file.metadata().unwrap().ino());
-        let own = std::process::id();
-        assert!(has_open(own, ino));
-        drop(file);
-        assert!(!has_open(own, Ino(u64::MAX)) && !has_open(u32::MAX, ino));
+        let found = file.metadata().unwrap();
+        let (ino, device, own) = (Ino(found.ino()), found.dev(), std::process::id());
+        assert_eq!(descriptors(own, ino, Some(device)), 1);
+        let copy = file.try_clone().unwrap();
+        assert_eq!(descriptors(own, ino, Some(device)), 2);
+        assert_eq!(descriptors(own, ino, Some(device + 1)), 0, "another file system's");
+        drop((copy, file));
+        assert_eq!(descriptors(own, ino, Some(device)), 0);
+        assert_eq!(descriptors(u32::MAX, ino, None), 0);
         // Oneself closes for oneself, and nothing is known of who is not there.
-        let kept = |opener| is_kept_open(&Lineages::default(), opener, (own, true), ino);
+        let kept = |opener| is_kept_open(&Lineages::default(), opener, (own, true), (ino, None));
         assert!(!kept(own) && !kept(0));
     }
 }

@@ -39,7 +39,7 @@ use crate::tree::saves::staged::{Pages, Staged};
 use filled::{Filled, Ranges};
 use hold::Hold;
 use pins::{Pins, Text};
-use sizes::Sizes;
+use sizes::{Own, Sizes};
 
 /// An open file or directory.
 pub(super) enum Open {
@@ -339,7 +339,8 @@ impl Handles {
 
     /// Notes what a handle has: a thread opened it, or changed it.
     pub fn note_text(&self, by: &Caller, of: (Ino, Handle), staged: &Staged) {
-        self.sizes.note(by, of, staged.text().len() as u64, staged.writes);
+        let process = self.hub.seen.lineages.process_of(by.pid);
+        self.sizes.note((by.mount, of.0), Own::new(of.1, (by.pid, process), staged));
     }
 
     /// Notes that the kernel asks for what this handle reads: for a program that reads, or to fill a page.

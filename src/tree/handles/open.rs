@@ -54,9 +54,14 @@ impl WorkTree {
                 reply.send(Err(Rule::Absent.errno(Door::Name)));
             }
             Ok(None) => self.open_overtaken(caller, held, flags, reply),
+            Ok(Some(looked)) if self.is_news(caller, &looked, flags) => {
+                reply.send(Err(Rule::Gone.errno(Door::Handle)));
+            }
             Ok(Some(looked)) => {
-                let again = self.overtaken.end(caller).is_some();
-                match self.to_set_apart(&looked, held.ino(), flags, again) {
+                let again = self.overtaken.end(caller);
+                let seen = again.as_ref().and_then(|again| self.as_seen(caller, again, ino, flags));
+                let looked = seen.unwrap_or(looked);
+                match self.to_set_apart(&looked, ino, flags, again.is_some()) {
                     Some(record) => self.set_apart(caller, (held, record), flags, reply),
                     None => self.give(caller, held, looked, flags, reply),
                 }

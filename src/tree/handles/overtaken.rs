@@ -22,9 +22,9 @@ use crate::refusal::{Door, Rule};
 use crate::store::{Class, Node, Read, Record, StoreError};
 use crate::tree::WorkTree;
 
-use super::Held;
 use super::open::Looked;
 use super::pins::Text;
+use super::{Held, Open};
 
 /// Threads whose `open` was overtaken, and is made once more.
 #[derive(Default)]
@@ -120,6 +120,39 @@ impl WorkTree {
             self.overtaken.begin(caller);
         }
         again
+    }
+
+    /// Whether this thread is to look the name up once more by which its kernel asks for what it found: that is a
+    /// version of a record which kernels may not have taken in yet, so that the record may have left the name, or have
+    /// another size than its kernel says.
+    /// For who only reads: a writer is told what it has not seen when it saves.
+    pub(super) fn is_news(&self, caller: &Caller, looked: &Looked, flags: OpenFlags) -> bool {
+        let Looked::Open(Open::Staged(staged)) = looked else { return false };
+        if flags.changes() {
+            return false;
+        }
+        let version = staged.lock().pinned.version();
+        let again = version.is_some_and(|version| !self.hub.taken_in.has(version))
+            && !self.overtaken.has(caller);
+        if again {
+            self.overtaken.begin(caller);
+        }
+        again
+    }
+
+    /// The version of a record that this thread's second look-up found, for who reads: it may have another one, and
+    /// another name, by now.
+    pub(super) fn as_seen(
+        &self,
+        caller: &Caller,
+        again: &Again,
+        ino: Ino,
+        flags: OpenFlags,
+    ) -> Option<Looked> {
+        let found = again.found.as_ref().filter(|found| found.ino == ino && !flags.changes())?;
+        let record = found.record.as_ref()?;
+        let version = self.read(|read| read.version(record.version_g)).ok()??;
+        Some(Looked::Open(self.pinned(caller, record, version)))
     }
 
     /// Notes what a thread finds under a name, if it was overtaken.

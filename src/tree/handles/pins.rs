@@ -48,6 +48,11 @@ impl Text {
         Text { version: Some(version), ..Text::of(bytes) }
     }
 
+    /// The event that made it, where it is a version.
+    pub fn version(&self) -> Option<G> {
+        self.version
+    }
+
     /// The bytes.
     pub fn bytes(&self) -> &Arc<[u8]> {
         &self.bytes

@@ -2,58 +2,91 @@
 //!
 //! To everybody it has that of what was saved last. But who has it open reads what was current then, or
 //! what it has written since, and goes by the size of that (`fstat`, SEEK_END): to read it to its end,
-//! or to write on behind it. What must stay true: a kernel has one size of an inode, whoever asks, so
-//! it keeps none while there are two, and while somebody writes it is the writer's: where another's
-//! came in between, SEEK_END would lead the writer into its own text.
+//! or to write on behind it. What must stay true: a kernel has one size of an inode, whoever asks, and SEEK_END goes by
+//! it, so it keeps none while there are two. Where a writer goes by its end that is the writer's: where another's
+//! came in between, it would write into its own text.
 
+use std::cell::LazyCell;
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use parking_lot::Mutex;
-use workfs_mount::{Attr, Caller, Entry, Handle, MountId, Reply};
+use workfs_mount::{Attr, Caller, Entry, Handle, MountId};
 
 use crate::numbers::Ino;
 use crate::tree::WorkTree;
-use crate::tree::callers::inherited::has_open;
+use crate::tree::callers::inherited::descriptors;
+use crate::tree::saves::staged::Staged;
 
 /// A handle that has a text of its own.
 #[derive(Clone, Copy)]
-struct Own {
-    handle: u64,
-    /// The thread that opened it, or the one that wrote last.
-    by: u32,
+pub(super) struct Own {
+    handle: Handle,
+    /// The thread that opened it, or the one that wrote last; and its process, where that is known.
+    by: (u32, Option<u32>),
     size: u64,
     /// It was opened to be written, and was not closed since it was written last.
     writes: bool,
-    closed: Option<Closed>,
+    /// Who writes by it goes by where it ends: it has asked, or it may.
+    seeks: bool,
+    /// A descriptor of it was closed.
+    is_closed: bool,
 }
 
-/// How a handle is of which a descriptor was closed.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Closed {
-    /// Nothing of what it wrote is to be saved.
-    Saved,
-    /// What it wrote was refused, or is not judged yet.
-    Unsaved,
+impl Own {
+    pub fn new(handle: Handle, by: (u32, Option<u32>), staged: &Staged) -> Own {
+        let (size, writes) = (staged.text().len() as u64, staged.writes);
+        // Who writes a file anew from its beginning has no reason to.
+        let seeks = writes && !staged.replaces;
+        Own { handle, by, size, writes, seeks, is_closed: false }
+    }
+
+    fn is_of(&self, thread: u32, process: Option<u32>) -> bool {
+        self.by.0 == thread || self.by.1.is_some() && self.by.1 == process
+    }
+}
+
+/// Such handles of a file, the newest last.
+#[derive(Clone, Default)]
+struct File {
+    owns: Vec<Own>,
+    /// The kernel was told the size of one that only reads, which asked where it ends.
+    is_lent: bool,
+}
+
+impl File {
+    /// The one that writes, if any does.
+    fn writer(&self) -> Option<&Own> {
+        self.owns.iter().rfind(|own| own.writes)
+    }
+
+    /// The size that a kernel is to go by, which was saved last, or is a writer's; `None` where anybody's does.
+    fn known(&self, saved: u64) -> Option<u64> {
+        match self.writer() {
+            Some(writer) if self.is_lent && !writer.seeks => None,
+            writer => Some(writer.map_or(saved, |writer| writer.size)),
+        }
+    }
 }
 
 /// All such handles, by what each mount's kernel knows.
 #[derive(Default)]
 pub(in crate::tree) struct Sizes {
-    files: Mutex<HashMap<(MountId, Ino), Vec<Own>>>,
+    files: Mutex<HashMap<(MountId, Ino), File>>,
     /// How many files they are: where there is none, nobody takes the lock.
     count: AtomicUsize,
 }
 
 impl Sizes {
-    /// A thread opens a handle with a text of this size, or changes it.
-    pub fn note(&self, by: &Caller, (ino, handle): (Ino, Handle), size: u64, writes: bool) {
+    /// A thread opens a handle with a text of its own, or changes it.
+    pub(super) fn note(&self, file: (MountId, Ino), own: Own) {
         let mut files = self.files.lock();
-        let owns = files.entry((by.mount, ino)).or_default();
+        let owns = &mut files.entry(file).or_default().owns;
         // The newest comes last.
-        owns.retain(|own| own.handle != handle.0);
-        owns.push(Own { handle: handle.0, by: by.pid, size, writes, closed: None });
+        let before = owns.iter().position(|known| known.handle == own.handle);
+        let seeks = before.is_some_and(|at| owns.remove(at).seeks);
+        owns.push(Own { seeks: seeks || own.seeks, ..own });
         self.count.store(files.len(), Ordering::Release);
     }
 
@@ -61,20 +94,23 @@ impl Sizes {
     /// other calls may have been answered.
     pub fn close(&self, mount: MountId, ino: Ino, handle: Handle) {
         let mut files = self.files.lock();
-        let owns = files.get_mut(&(mount, ino)).into_iter().flatten();
-        for own in owns.filter(|own| own.handle == handle.0) {
-            let wrote = std::mem::replace(&mut own.writes, false);
-            own.closed = Some(if wrote { Closed::Unsaved } else { Closed::Saved });
+        let owns = files.get_mut(&(mount, ino)).map(|file| &mut file.owns);
+        for own in owns.into_iter().flatten().filter(|own| own.handle == handle) {
+            (own.writes, own.is_closed) = (false, true);
         }
     }
 
-    /// What was written until a descriptor of a handle was closed is saved.
-    fn saved(&self, mount: MountId, ino: Ino, handle: Handle) {
+    /// Whoever has this handle asks where its text ends, if it has one. The kernel goes by the answer (it has locked the
+    /// inode until the end of the call), but where a writer goes by its own: then true.
+    fn seek(&self, file: (MountId, Ino), handle: Handle) -> bool {
         let mut files = self.files.lock();
-        let owns = files.get_mut(&(mount, ino)).into_iter().flatten();
-        let closed =
-            owns.filter(|own| own.handle == handle.0).filter_map(|own| own.closed.as_mut());
-        closed.for_each(|closed| *closed = Closed::Saved);
+        let Some(file) = files.get_mut(&file) else { return false };
+        let Some(own) = file.owns.iter_mut().find(|own| own.handle == handle) else { return false };
+        let writes = own.writes;
+        own.seeks |= writes;
+        let is_kept = !writes && file.writer().is_some_and(|writer| writer.seeks);
+        file.is_lent = !writes && file.writer().is_some_and(|writer| !writer.seeks);
+        is_kept
     }
 
     /// A handle is gone.
@@ -83,50 +119,33 @@ impl Sizes {
             return;
         }
         let mut files = self.files.lock();
-        if let Some(owns) = files.get_mut(&(mount, ino)) {
-            owns.retain(|own| own.handle != handle.0);
-            if owns.is_empty() {
+        if let Some(file) = files.get_mut(&(mount, ino)) {
+            file.owns.retain(|own| own.handle != handle);
+            if file.owns.is_empty() {
                 files.remove(&(mount, ino));
             }
         }
         self.count.store(files.len(), Ordering::Release);
     }
 
-    /// The handles of a file, the newest last, if one has another size than this.
-    fn other_than(&self, size: u64, mount: MountId, ino: Ino) -> Option<Vec<Own>> {
+    /// The handles of a file, if one has another size than this.
+    fn other_than(&self, size: u64, mount: MountId, ino: Ino) -> Option<File> {
         if self.count.load(Ordering::Acquire) == 0 {
             return None;
         }
         let files = self.files.lock();
-        let owns = files.get(&(mount, ino))?;
-        owns.iter().any(|own| own.size != size).then(|| owns.clone())
+        let file = files.get(&(mount, ino))?;
+        file.owns.iter().any(|own| own.size != size).then(|| file.clone())
     }
 }
 
 impl WorkTree {
-    /// A descriptor of a handle is closed; the reply is that of the save of what it wrote.
-    pub(in crate::tree) fn noting_closed(
-        &self,
-        mount: MountId,
-        (ino, handle): (Ino, Handle),
-        reply: Reply<()>,
-    ) -> Reply<()> {
-        self.handles.sizes.close(mount, ino, handle);
-        let Some(me) = self.me() else { return reply };
-        Reply::new(move |saved| {
-            if saved.is_ok() {
-                me.handles.sizes.saved(mount, ino, handle);
-            }
-            reply.send(saved);
-        })
-    }
-
     /// What a kernel is told of a file for the caller, and for how long that is true.
     pub(in crate::tree) fn told(&self, caller: &Caller, attr: Attr, ttl: Duration) -> Entry {
         self.told_by(caller, None, attr, ttl)
     }
 
-    /// The same for the holder of a handle.
+    /// The same for the holder of a handle, which the kernel names where it asks for SEEK_END.
     pub(in crate::tree) fn told_by(
         &self,
         caller: &Caller,
@@ -135,19 +154,18 @@ impl WorkTree {
         ttl: Duration,
     ) -> Entry {
         let (ino, saved) = (attr.ino, attr.size);
-        let owns = self.handles.sizes.other_than(saved, caller.mount, ino);
-        let Some(owns) = owns else { return Entry::new(attr, ttl) };
-        let by_handle = owns.iter().find(|own| Some(Handle(own.handle)) == handle);
-        if let Some(size) =
-            by_handle.map(|own| own.size).or_else(|| self.of_process(caller, ino, &owns))
-        {
-            attr.size = size;
-        }
-        // SEEK_END goes by what the kernel knows, and brings its handle.
-        let is_for_seeking = by_handle.is_some();
-        let writer = owns.iter().rfind(|own| own.writes).map(|own| own.size);
-        let known = writer.unwrap_or(if is_for_seeking { attr.size } else { saved });
-        if known != attr.size {
+        let sizes = &self.handles.sizes;
+        let Some(file) = sizes.other_than(saved, caller.mount, ino) else {
+            return Entry::new(attr, ttl);
+        };
+        let by_handle = file.owns.iter().find(|own| Some(own.handle) == handle);
+        let size = by_handle.map(|own| own.size);
+        attr.size = size.or_else(|| self.of_process(caller, ino, &file.owns)).unwrap_or(saved);
+        let is_only_the_callers = match by_handle {
+            Some(own) => sizes.seek((caller.mount, ino), own.handle),
+            None => file.known(saved).is_some_and(|known| known != attr.size),
+        };
+        if is_only_the_callers {
             self.hub.outdate_answers(caller.mount, ino);
         }
         Entry::new(attr, Duration::ZERO)
@@ -156,15 +174,19 @@ impl WorkTree {
     /// The size that a process goes by which has a file open. `fstat` does not say by which descriptor: to
     /// who has several texts of it the size is what its name gives.
     fn of_process(&self, caller: &Caller, ino: Ino, owns: &[Own]) -> Option<u64> {
-        let process_of = |thread| self.seen.lineages.process_of(thread);
-        let is_own = |own: &&Own| {
-            let by = own.by;
-            by == caller.pid || process_of(by).is_some_and(|by| process_of(caller.pid) == Some(by))
+        let (thread, process) = (caller.pid, self.seen.lineages.process_of(caller.pid));
+        let device = self.hub.device(caller.mount);
+        let has = LazyCell::new(|| descriptors(thread, ino, device));
+        let of_process = |own: &&Own| own.is_of(thread, process);
+        let live = owns.iter().filter(of_process).filter(|own| !own.is_closed).count();
+        // What was closed is had by a copy of its descriptor; else its kernel has not told yet that it is gone, or has
+        // it for a mapping. What another process has opened may be inherited.
+        let inherits = LazyCell::new(|| !owns.iter().any(|own| of_process(&own)) && *has > 0);
+        let is_had = |own: &&Own| match own.is_of(thread, process) {
+            true => !own.is_closed || *has > live,
+            false => *inherits,
         };
-        // What its kernel has not told yet to be gone, or has for a mapping, no descriptor goes by. Where a text was
-        // refused, whoever has a copy of the descriptor may mend that.
-        let is_had = |own: &&Own| own.closed != Some(Closed::Saved) || has_open(caller.pid, ino);
-        let mut sizes = owns.iter().filter(is_own).filter(is_had).map(|own| own.size);
+        let mut sizes = owns.iter().filter(is_had).map(|own| own.size);
         let first = sizes.next()?;
         sizes.all(|size| size == first).then_some(first)
     }

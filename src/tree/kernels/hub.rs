@@ -17,11 +17,12 @@ use super::changed::Changed;
 use super::moved_away::MovedAway;
 use super::old_pages::OldPages;
 use super::parted::Parted;
+use super::taken_in::TakenIn;
 use super::told::{Going, Stage};
 use super::touched::{Touch, Touched, Touches};
 use crate::engine::{self, Audience, Effect, Fate, IsWritten, Live, Origin, Scopes};
 use crate::names::{AgentName, Dentry, FileName};
-use crate::numbers::{Attempt, Ino, RecordKey};
+use crate::numbers::{Attempt, G, Ino, RecordKey};
 use crate::store::Record;
 use crate::tree::callers::identity::Identity;
 use crate::tree::callers::{caller, seen::Seen};
@@ -61,6 +62,7 @@ pub struct Hub {
     pub(in crate::tree) seen: Arc<Seen>,
     pub(in crate::tree) unborn: Arc<Unborn>,
     old_pages: Mutex<OldPages>,
+    pub(in crate::tree) taken_in: TakenIn,
     pub(in crate::tree) touches: Touches,
     moved_away: MovedAway,
     pub(in crate::tree) absent: Absent,
@@ -135,6 +137,11 @@ impl Hub {
     #[must_use]
     pub fn place(&self, id: MountId) -> Option<PathBuf> {
         self.members().iter().find(|member| member.mount.id() == id)?.mount.place()
+    }
+
+    /// The device number of a mount's files, where this process finds it.
+    pub(in crate::tree) fn device(&self, id: MountId) -> Option<u64> {
+        self.members().iter().find(|member| member.mount.id() == id)?.place.as_ref().map(|it| it.1)
     }
 
     /// All mounts of this moment.
@@ -352,6 +359,10 @@ impl Audience for Hub {
         if changes_modes(effects) {
             self.members().iter().for_each(|member| member.mount.forget_attributes());
         }
+    }
+
+    fn told_up_to(&self, g: G) {
+        self.taken_in.told(g);
     }
 
     fn silence(&self, effects: &[(Origin, Effect)]) -> Box<dyn engine::Silence> {

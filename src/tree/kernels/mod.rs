@@ -12,5 +12,6 @@ mod moved_away;
 mod old_pages;
 mod parted;
 pub(super) mod taken;
+mod taken_in;
 pub(super) mod told;
 pub(super) mod touched;

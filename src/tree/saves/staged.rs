@@ -35,6 +35,8 @@ pub(in crate::tree) struct Staged {
     buffer: Option<Vec<u8>>,
     /// It was opened to be written.
     pub writes: bool,
+    /// It was opened to be written anew from its beginning, and not to be read.
+    pub replaces: bool,
     /// What the buffer takes of the memory that its user may have.
     charge: Option<Charge>,
     /// What was written since the last judgement.
@@ -96,6 +98,7 @@ impl Staged {
             was_read: false,
             buffer: None,
             writes: false,
+            replaces: false,
             charge: None,
             unsaved: Unsaved::default(),
             opened_by: None,
@@ -130,6 +133,7 @@ impl Staged {
     /// Sets how the handle was opened.
     pub fn opened(&mut self, flags: OpenFlags) {
         (self.append, self.writes) = (flags.append, flags.write);
+        self.replaces = flags.truncate && !flags.read;
         match &mut self.what {
             What::RecordLike(file) if flags.truncate => {
                 file.is_emptied_draft = file.record.is_none() && !self.pinned.is_empty();

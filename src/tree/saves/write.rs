@@ -146,7 +146,8 @@ impl WorkTree {
         let is_put_off = |wrote: bool| {
             let opener = self.handles.opener(handle).filter(|_| !sync);
             opener.is_some_and(|opener| {
-                is_kept_open(&self.seen.lineages, opener, (caller.pid, wrote), ino)
+                let of = (ino, self.hub.device(caller.mount));
+                is_kept_open(&self.seen.lineages, opener, (caller.pid, wrote), of)
             })
         };
         let Open::Staged(staged) = &*open else {
@@ -187,10 +188,9 @@ impl WorkTree {
             staged.put_off = Some(*caller);
             return reply.send(Ok(()));
         }
-        let reply = match sync {
-            true => reply,
-            false => self.noting_closed(caller.mount, (ino, handle), reply),
-        };
+        if !sync {
+            self.handles.sizes.close(caller.mount, ino, handle);
+        }
         let reply = self.noting_uncopied(caller, (ino, handle), &staged, reply);
         self.judge_now(caller, (ino, &open), staged, reply);
     }
