@@ -319,7 +319,7 @@ pub const PASSED_OVER_MAX: usize = 256;
 /// So much of their texts, which are parsed while all who change something wait: some 150 ms.
 pub const PASSED_OVER_BYTES_MAX: u64 = 16 << 20;
 
-/// Refusals kept for `.workfs/why`; the oldest go, some at a time ([`REFUSALS_STRIDE`]).
+/// Refusals kept for `.workfs/why`; the oldest of whoever has most go, some at a time ([`REFUSALS_STRIDE`]).
 pub const REFUSALS_KEPT_MAX: u64 = 1000;
 
 /// Rejected bytes kept in all; the oldest go.

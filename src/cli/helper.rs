@@ -21,8 +21,10 @@ fn translate_for(arguments: &[OsString], is_root: bool) -> Result<Option<Vec<OsS
     let Some((program, rest)) = arguments.split_first() else { return Ok(None) };
     let name = Path::new(program).file_name().unwrap_or_default().as_bytes();
     let is_helper = name.ends_with(b"mount.fuse.workfs") || name.ends_with(b"mount.workfs");
-    let is_source =
-        |text: &OsString| !text.as_bytes().starts_with(b"-") && text.as_bytes().contains(&b'/');
+    let is_source = |text: &OsString| {
+        let is_unnamed = rest.len() >= 2 && (text == "none" || text == "workfs");
+        !text.as_bytes().starts_with(b"-") && (is_unnamed || text.as_bytes().contains(&b'/'))
+    };
     let has_places = rest.len() >= 2 && is_source(&rest[0]);
     if !is_helper && !has_places {
         return Ok(None);

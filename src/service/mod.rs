@@ -237,7 +237,7 @@ pub fn dispatch(service: &Service, caller: &Caller, request: Request, sink: Sink
     let done = match request {
         Request::Show(args) => show::show(service, caller, &args).map(Report::Show),
         Request::List(args) => list::list(service, caller, &args, sink),
-        Request::Ready(args) => ready::ready(service, &caller.part, &args, sink),
+        Request::Ready(args) => ready::ready(service, caller, &args, sink),
         Request::Claim(args) => claim::claim(service, caller, &args).map(Report::Claim),
         Request::Done(args) => finish::done(service, caller, &args).map(Report::Move),
         Request::Fail(args) => finish::fail(service, caller, &args).map(Report::Move),

@@ -2,10 +2,11 @@
 
 use std::fs;
 
-use crate::harness::{Fixture, Task};
-use crate::users::{BOB, by, shared};
+use crate::harness::{Fixture, Task, program};
+use crate::users::{BOB, NOBODY, by, shared};
 
 const ANN: u32 = 64002;
+const LEAD: u32 = 64003;
 
 /// All that is kept and told of bob's refusals, as bob sees it.
 fn told_to_bob(fixture: &Fixture) -> String {
@@ -65,4 +66,37 @@ fn nor_is_it_for_who_gives_it_a_name_that_is_checked() {
     assert!(!told.contains("hunter2") && told.contains("may not read `a`"), "{told}");
     by(&fixture, ANN, "mv open/b open/b.json").success();
     fixture.fsck_clean();
+}
+
+// P3.10
+#[test]
+fn what_waits_in_a_text_that_somebody_may_not_read_is_not_told() {
+    let Some(fixture) = shared() else { return };
+    by(&fixture, ANN, "umask 077; echo 'status: hunter2' > work/inbox/d-1.yaml").failure();
+    by(&fixture, ANN, "umask 077; echo 'dependencies: [hunter2]' > work/inbox/t-7.yaml").success();
+    let asks = |uid: u32, words: &str| {
+        let program = program();
+        let store = fixture.store().display();
+        by(&fixture, uid, &format!("'{program}' --store '{store}' {words} 2>&1")).stdout
+    };
+    fixture.sh(&format!("chmod 755 '{}'", fixture.store().parent().unwrap().display())).success();
+    for words in ["claim d-1", "done d-1", "heartbeat d-1", "ready --explain"] {
+        let told = asks(BOB, words);
+        assert!(!told.contains("hunter2") && !told.is_empty(), "{words}: {told}");
+        let told = asks(ANN, words);
+        assert!(told.contains("hunter2"), "{words}: {told}");
+    }
+}
+
+// P3.2
+#[test]
+fn nobody_pushes_out_what_others_are_told_of_their_refusals() {
+    let Some(fixture) = shared() else { return };
+    by(&fixture, BOB, "mkdir -p work/assigned/bob; echo 'status: hunter2' > work/inbox/t-2.yaml")
+        .failure();
+    let flood = "import os\nfor n in range(1300):\n  try: os.open('work/assigned/ann/n%d.yaml' % (n % 3), os.O_CREAT | os.O_WRONLY)\n  except OSError: pass";
+    by(&fixture, LEAD, &format!("python3 -c \"{flood}\"")).success();
+    by(&fixture, NOBODY, &format!("python3 -c \"{flood}\"")).success();
+    let told = told_to_bob(&fixture);
+    assert!(told.contains("t-2.yaml") && told.contains("hunter2"), "{told}");
 }

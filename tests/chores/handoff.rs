@@ -1,6 +1,7 @@
 //! A finished task that names the next agent makes that agent's task, once.
 
 use std::fs;
+use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
 use crate::harness::{Fixture, Setup, Task, await_end, until_polled};
@@ -50,6 +51,17 @@ fn a_finished_task_that_names_an_agent_makes_its_task() {
     fixture.sh("mv work/ready/.next work/assigned/ann/").success();
     assert_eq!(names(&fixture, "inbox").len(), 0);
     fixture.fsck_clean();
+}
+
+// P14.2
+#[test]
+fn what_goes_on_may_be_read_by_whom_the_finished_task_may() {
+    let fixture = Fixture::new();
+    fixture.task("inbox", &finished("t-1", TO_ANN));
+    fixture.sh("chmod 640 work/inbox/t-1.yaml").success();
+    finish(&fixture, "t-1");
+    let made = fixture.work().join("inbox").join(&names(&fixture, "inbox")[0]);
+    assert_eq!(fs::metadata(made).unwrap().permissions().mode() & 0o777, 0o640);
 }
 
 // P14.2

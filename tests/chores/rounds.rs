@@ -463,7 +463,11 @@ fn the_daemon_makes_the_rounds() {
     assert_eq!(fs::read(aside).unwrap(), b"status: nonsense\n");
     let events = fixture.ledger();
     let last = events.0.iter().rfind(|event| event.name() == "put_aside").unwrap();
-    assert_eq!(last.0["payload"]["to_path"], "work/put-aside/t-1.yaml");
+    let payload = &last.0["payload"];
+    assert_eq!(payload["to_path"], "work/put-aside/t-1.yaml");
+    // Which rule, and not what the draft says: the ledger tells everybody.
+    assert!(payload["rule"].as_str().is_some_and(|rule| rule.starts_with('W')), "{payload}");
+    assert!(!payload.to_string().contains("nonsense"), "{payload}");
     fixture.fsck_clean();
 }
 

@@ -163,6 +163,14 @@ fn what_is_put_by_hand_where_a_daemon_was_killed_is_left_as_it_is_and_so_is_its_
     fs::copy(&own, fixture.store()).unwrap();
     fixture.mount_all();
     fixture.sh("cat later-50").success();
+    // By another name it is not served without that log.
+    fixture.kill_daemon();
+    let other = fixture.outside("other.db");
+    fs::hard_link(fixture.store(), &other).unwrap();
+    let ran = run(&mut fixture.command_on(&other, &["list"]));
+    assert!(ran.code == 6 && ran.stderr.contains("lies elsewhere"), "{ran}");
+    fs::remove_file(&other).unwrap();
+    fixture.mount_all();
     // By `restore` it may be done at any time.
     fixture.kill_daemon();
     fixture.workfs(&restore).success();

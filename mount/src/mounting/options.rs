@@ -202,8 +202,8 @@ impl MountOptions {
 
     fn set_value(&mut self, option: &str) -> Result<(), OptionError> {
         match option.split_once('=') {
-            Some(("uid", value)) => self.uid = Some(number("uid", value)?),
-            Some(("gid", value)) => self.gid = Some(number("gid", value)?),
+            Some(("uid", value)) => self.uid = Some(id("uid", value)?),
+            Some(("gid", value)) => self.gid = Some(id("gid", value)?),
             Some(("umask", value)) => self.umask = Some(octal("umask", value)?),
             Some(("fsname", value)) => self.fs_name = printable("fsname", value)?,
             // The kernel asks for no more than it is told at the beginning; what it asks for is given.
@@ -259,6 +259,17 @@ impl std::str::FromStr for MountOptions {
 fn number(name: &'static str, value: &str) -> Result<u32, OptionError> {
     let refusal = || OptionError::BadValue { name, value: value.to_owned(), expected: "a number" };
     value.parse().map_err(|_| refusal())
+}
+
+/// The number of a user or a group: the last one stands for none in the system's calls.
+fn id(name: &'static str, value: &str) -> Result<u32, OptionError> {
+    match number(name, value)? {
+        u32::MAX => {
+            let expected = "a number below 4294967295";
+            Err(OptionError::BadValue { name, value: value.to_owned(), expected })
+        }
+        id => Ok(id),
+    }
 }
 
 fn octal(name: &'static str, value: &str) -> Result<u32, OptionError> {
@@ -328,7 +339,12 @@ mod tests {
 
     #[test]
     fn values_that_cannot_be_read_are_refused() {
-        assert!(matches!(MountOptions::parse("uid=bob"), Err(OptionError::BadValue { .. })));
+        for wrong in ["uid=bob", "uid=4294967295", "gid=4294967295"] {
+            assert!(
+                matches!(MountOptions::parse(wrong), Err(OptionError::BadValue { .. })),
+                "{wrong}"
+            );
+        }
         assert!(matches!(MountOptions::parse("umask=8"), Err(OptionError::BadValue { .. })));
         assert!(matches!(MountOptions::parse("umask=1777"), Err(OptionError::BadValue { .. })));
         assert!(matches!(MountOptions::parse("subtype=sshfs"), Err(OptionError::BadValue { .. })));

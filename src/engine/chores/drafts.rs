@@ -50,10 +50,11 @@ impl Chore for PutAside {
             .run(turn)?;
         let (from, to) = (home.file_path().to_string(), path_of(turn.txn, into, &new_name)?);
         let to = to.to_string();
-        let why = draft.why.map(|why| why.reason);
+        // Not the reason: it may quote content, which the ledger tells everybody.
+        let why = draft.why.map(|why| why.rule.code());
         let payload = Payload::of(&[
             ("path", Field::Text(&from)),
-            ("reason", why.as_deref().into()),
+            ("rule", why.into()),
             ("to_path", Field::Text(&to)),
         ]);
         turn.append(None, home.happening(EventName::PUT_ASIDE, payload))?;

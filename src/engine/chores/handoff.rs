@@ -45,7 +45,10 @@ pub(super) fn hand_over(turn: &mut Turn<'_>, record: RecordKey) -> Result<bool, 
     let (id, name) = free(turn, &lies, dir, &agent)?;
     let next = kind.follow_up((&id, &agent), (&done.id, said), turn.now);
     let text = Text::new(next.map(|next| record::write(&next)).unwrap_or_default());
-    let create = Create::new(dir, name, 0o644, NewContent::File);
+    // Whoever may not read the finished one is told nothing of it by what it hands on.
+    let finished = done.ino().map(|ino| turn.txn.node(ino)).transpose()?.flatten();
+    let mode = finished.map_or(0o600, |finished| finished.mode & 0o666);
+    let create = Create::new(dir, name, mode, NewContent::File);
     let ino = create.run(turn)?.ino;
     let sight = Sight::Known(Base::Unseen);
     // What cannot be a record is not made: the whole command is undone.

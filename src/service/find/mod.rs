@@ -3,7 +3,8 @@
 pub(super) mod computed;
 mod in_ready;
 
-use super::{Exit, Failure, Part};
+use super::request::permitted::may_read;
+use super::{Caller, Exit, Failure, Part, Service};
 use crate::config::Config;
 use crate::engine::{
     self, Governed, NEXT, PARKED, Slot, UNPARK, as_far_as_there, governed, node_at, path_of_dir,
@@ -413,15 +414,18 @@ fn absent(
 
 /// A record that somebody wants to change; drafts and plain files are refused with the reason.
 pub(super) fn record(
-    read: &dyn Read,
+    (service, read): (&Service, &dyn Read),
     config: &Config,
-    part: &Part,
+    caller: &Caller,
     what: &str,
 ) -> Result<FoundRecord, Failure> {
+    let part = &caller.part;
     match find(read, config, part, what)? {
         Found::Record(found) => Ok(*found),
         Found::Draft(path, _, draft) => {
-            let why = draft.why;
+            // The reason may quote it.
+            let is_told = may_read((service, read), caller, &path)?;
+            let why = draft.why.filter(|_| is_told);
             let because = why.as_ref().map_or_else(String::new, |why| format!(": {}", why.reason));
             let path = part.show(&path);
             let reason = format!("`{path}` is a draft and no record yet{because}");

@@ -70,7 +70,7 @@ fn claim_named(service: &Service, caller: &Caller, what: &str) -> Result<ClaimRe
     let config = service.engine.config();
     let look = || {
         service.read(|read| {
-            let found = match record(read, &config, &caller.part, what) {
+            let found = match record((service, read), &config, caller, what) {
                 // A loop over a directory's names must tell a race that it lost from a typo.
                 Err(failure)
                     if failure.exit == Exit::Absent
@@ -102,7 +102,7 @@ fn claim_named(service: &Service, caller: &Caller, what: &str) -> Result<ClaimRe
         Ok(_) => report(service, caller, &found.workspace, &found.record),
         Err(refusal) if refusal.rule == Rule::Absent => {
             let id = found.record.id.as_str();
-            let now = service.read(|read| record(read, &config, &caller.part, id));
+            let now = service.read(|read| record((service, read), &config, caller, id));
             Err(now.map_or_else(|_| refusal.into(), |now| not_to_be_had(caller, &now)))
         }
         Err(refusal) => Err(refusal.into()),
@@ -253,7 +253,7 @@ pub fn is_as_claimed(
 ) -> Result<bool, Failure> {
     service.read(|read| {
         let config = service.engine.config();
-        match record(read, &config, &caller.part, &String::from(claimed.path.clone())) {
+        match record((service, read), &config, caller, &String::from(claimed.path.clone())) {
             Ok(FoundRecord { record, .. }) => {
                 Ok((record.version, record.attempt) == (claimed.version, claimed.attempt))
             }

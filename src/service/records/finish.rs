@@ -60,7 +60,7 @@ struct Present {
 fn present(service: &Service, caller: &Caller, what: &str) -> Result<Present, Failure> {
     let config = service.engine.config();
     service.read(|read| {
-        let found = record(read, &config, &caller.part, what)?;
+        let found = record((service, read), &config, caller, what)?;
         caller.part.expect_all_of(&found.workspace)?;
         expect_takeable((service, read), caller, &found)?;
         let kind = found.governed(read, &config)?.binding.kind.clone();

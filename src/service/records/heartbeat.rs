@@ -81,7 +81,7 @@ pub(in crate::service) fn heartbeat(
     let config = service.engine.config();
     let keys = service.read(|read| {
         if let Some(what) = &args.what {
-            return Ok(vec![record(read, &config, &caller.part, what)?.record.key]);
+            return Ok(vec![record((service, read), &config, caller, what)?.record.key]);
         }
         let mut own = Vec::new();
         read.leases(&mut |(row, owner)| {

@@ -7,7 +7,8 @@ use crate::names::ShownPath;
 use crate::numbers::UnixNanos;
 use crate::service::find::{path_of, workspace};
 use crate::service::reply::rows::{Rows, each};
-use crate::service::{Exit, Failure, Part, ReadyArgs, Report, Service, Sink};
+use crate::service::request::permitted::may_read;
+use crate::service::{Caller, Exit, Failure, Part, ReadyArgs, Report, Service, Sink};
 use crate::store::{Read, Record, Standing, Visit, When, WorkspaceRow};
 
 /// One record.
@@ -62,11 +63,20 @@ impl ReadyReport {
 /// A workspace that there is not, or a failure of the store.
 pub(in crate::service) fn ready(
     service: &Service,
-    part: &Part,
+    caller: &Caller,
     args: &ReadyArgs,
     sink: Sink<'_>,
 ) -> Result<Report, Failure> {
     let (config, now) = (service.engine.config(), service.engine.now());
+    let part = &caller.part;
+    // What a record waits for is in its text.
+    let is_told = |read: &dyn Read, record: &Record| match record.standing {
+        Standing::Parked { .. } => Ok(true),
+        Standing::Live { .. } | Standing::Gone => match path_of(read, record)? {
+            Some(path) => may_read((service, read), caller, &path),
+            None => Ok(true),
+        },
+    };
     service.read(|read| {
         let workspaces = match &args.workspace {
             Some(path) => vec![workspace(read, part, path)?],
@@ -81,6 +91,7 @@ pub(in crate::service) fn ready(
                 let found = row((read, part), workspace, &record, None)?;
                 let Some(mut found) = found else { return Ok(()) };
                 if args.explain
+                    && is_told(read, &record)?
                     && let Some(flaw) = unwritable(read, &binding.kind, &record, now)?
                 {
                     found.why = Some(format!("nobody can claim it: {}", flaw.reason));
@@ -100,6 +111,9 @@ pub(in crate::service) fn ready(
                     Standing::Gone => return Ok(()),
                     Standing::Parked { .. } => Some(format!("{PARKED}; {UNPARK}")),
                     Standing::Live { .. } if record.readiness.when == When::Now => return Ok(()),
+                    Standing::Live { .. } if !is_told(read, &record)? => Some(
+                        "what it waits for is in its text, which this user may not read".to_owned(),
+                    ),
                     // Its time may have come this very moment.
                     Standing::Live { .. } => explain(read, &binding.kind, &record, now)?,
                 };

@@ -144,6 +144,21 @@ pub(super) fn close_to_others(path: &Path, main: &File) -> Result<()> {
     }
 }
 
+/// The same of what lies beside it, before anything of this process has it open: a close would end its locks.
+pub(super) fn close_beside(path: &Path) {
+    for file in ["-wal", "-shm", EXTENTS].map(|end| beside(path, end)) {
+        let Ok(open) = open_itself(File::options().read(true), &file) else { continue };
+        let is_open = open.metadata().is_ok_and(|found| found.mode() & 0o077 != 0);
+        if !is_open {
+            continue;
+        }
+        match open.set_permissions(super::owners_alone()) {
+            Ok(()) => tracing::warn!("{} was open to others, and is not any more", file.shown()),
+            Err(error) => tracing::warn!(%error, "{} is open to others", file.shown()),
+        }
+    }
+}
+
 /// Has SQLite wait for nothing that it opens, whatever is put there after a look; once for the process.
 pub(super) fn never_wait() {
     static DONE: Once = Once::new();

@@ -202,10 +202,10 @@ impl Sqlite {
         let (lock, is_first) = lock::Lock::take_first(path)?;
         lock::remove_restoring(path);
         let made = beside::expect_openable(path)
-            .and_then(|()| own_log::expect_own_log(path, Some(&lock)))
-            .and_then(|key| Ok((make(path).map_err(|error| io("making", error))?, key)));
-        let is_made = matches!(made, Ok((true, _)));
-        let opened = made.and_then(|(_, key)| Sqlite::open_held(path, &lock, key));
+            .and_then(|()| own_log::expect_no_log_alone(path))
+            .and_then(|()| make(path).map_err(|error| io("making", error)));
+        let is_made = matches!(made, Ok(true));
+        let opened = made.and_then(|_| Sqlite::open_held(path, &lock));
         if opened.is_err() {
             // What was there is left alone; nothing is left beside it, nor of what was made in vain.
             if is_made && let Err(error) = lock::remove_files(path) {
@@ -232,13 +232,14 @@ impl Sqlite {
     fn open_held(
         path: &Path,
         lock: &lock::Lock,
-        key: own_log::MainKey,
     ) -> Result<(lock::MainLock, Arc<Extents>, SqliteWriter)> {
         let io = |what: &str, error: std::io::Error| {
             StoreError::of_writing(&format!("{what} {}", path.shown()), &error)
         };
         let main = room::open_main(path).map_err(|e| io("opening", e))?;
         let main_lock = lock::lock_main(path, &main, lock::Use::Write)?;
+        let key = own_log::expect_own_log(path, Some(lock))?;
+        beside::close_beside(path);
         let sql = connect(path, true).map_err(|error| named(error, path))?;
         let shown = path.shown();
         schema::migrate(&sql, &shown).map_err(|error| named(error, path))?;
@@ -252,6 +253,7 @@ impl Sqlite {
         let identity = main_lock.identity().map_err(|e| io("looking at", e))?;
         let extents = Extents::open(path, &sql, Some(identity))?;
         own_log::note_both(lock, key, &extents);
+        own_log::tell_log(&sql, path);
         let writer = Conn::new(sql, &extents);
         chores::forget_leader(&writer)?;
         let second = Conn::new(connect(path, true)?, &extents);

@@ -5,12 +5,17 @@
 //! store. So the lock's file notes which key the main file has (`extents`: another one each time that the store is
 //! opened, and in each backup), and no file with another key is opened beside a log that has anything.
 //!
+//! And while a store is open its main file says where its log lies: by another name (a hard link, a bind mount, one
+//! that it was moved to) SQLite would find none beside it, and serve what was there before.
+//!
 //! What must stay true: a key is noted, and that is on the disk, before the log that has it is moved into the main
 //! file. Nothing is refused where nothing is noted, or the main file has no key that can be read, as where it is one
 //! only together with its log. Deliberately not here: what else the key is for (`extents`).
 
 use std::os::unix::ffi::OsStrExt as _;
-use std::path::Path;
+use std::path::{Path, PathBuf};
+
+use rusqlite::Connection;
 
 use super::extents::{Extents, key_of};
 use super::lock::{Lock, lock_path};
@@ -22,33 +27,45 @@ use crate::store::{Result, StoreError, beside};
 /// The key that a main file has, without its log; `None` where none can be read.
 pub(super) struct MainKey(Option<String>);
 
-/// Looks at what lies at `path` and beside it, before it is opened by who has its lock. `None`: nobody has served it
-/// there.
+fn has_any(file: &Path) -> bool {
+    std::fs::metadata(file).is_ok_and(|found| found.len() > 0)
+}
+
+/// Before a store is made where none is.
 ///
 /// # Errors
-/// A log that is another file's, or that of one that is not there.
-pub(super) fn expect_own_log(path: &Path, lock: Option<&Lock>) -> Result<MainKey> {
+/// The log of one that is gone.
+pub(super) fn expect_no_log_alone(path: &Path) -> Result<()> {
     let log = beside(path, "-wal");
-    let has_any = |file: &Path| std::fs::metadata(file).is_ok_and(|found| found.len() > 0);
-    let is_there = has_any(path);
-    let key = match is_there {
-        true => connect_main(path).and_then(|main| Ok(key_of(&main)?)).ok(),
-        false => None,
-    };
-    if !has_any(&log) {
-        return Ok(MainKey(key));
+    if has_any(path) || !has_any(&log) {
+        return Ok(());
     }
     let (store, shown, away) = (path.shown(), log.shown(), away(&log));
-    if !is_there {
-        let why =
-            format!("{store} is gone, and its log is there, {shown}, which has what came last");
-        let remedy = format!("put {store} back; or, for a new store, {away}");
-        return Err(StoreError::Beside { why, remedy });
+    let why = format!("{store} is gone, and its log is there, {shown}, which has what came last");
+    let remedy = format!("put {store} back; or, for a new store, {away}");
+    Err(StoreError::Beside { why, remedy })
+}
+
+/// Before the store at `path` is opened by who has its locks; `None`: nobody has served it there.
+///
+/// # Errors
+/// A log that is another file's, or one that lies elsewhere.
+pub(super) fn expect_own_log(path: &Path, lock: Option<&Lock>) -> Result<MainKey> {
+    let log = beside(path, "-wal");
+    let main = if has_any(path) { connect_main(path).ok() } else { None };
+    let key = main.as_ref().and_then(|main| key_of(main).ok());
+    if !has_any(&log) {
+        let elsewhere = main.as_ref().and_then(log_of).filter(|elsewhere| has_any(elsewhere));
+        return match elsewhere {
+            Some(elsewhere) if !log.exists() => Err(its_log_is(path, &elsewhere)),
+            _ => Ok(MainKey(key)),
+        };
     }
     let noted = lock.map(Lock::noted).unwrap_or_default();
     if key.as_ref().is_none_or(|key| noted.is_empty() || noted.contains(key)) {
         return Ok(MainKey(key));
     }
+    let (store, shown, away) = (path.shown(), log.shown(), away(&log));
     let why = format!("{shown} is the log of another file, in whose place {store} was put");
     let lock = shell_word(lock_path(path).as_os_str().as_bytes());
     let remedy = format!(
@@ -56,6 +73,49 @@ pub(super) fn expect_own_log(path: &Path, lock: Option<&Lock>) -> Result<MainKey
          brought here together, `rm {lock}`"
     );
     Err(StoreError::Beside { why, remedy })
+}
+
+/// The setting of a store that says where its log lies, while somebody has it open to write.
+const LOG: &str = "log";
+
+/// Where a main file says that its log lies.
+fn log_of(main: &Connection) -> Option<PathBuf> {
+    let log = main.query_row("SELECT value FROM meta WHERE key = ?1", [LOG], |row| row.get(0));
+    log.ok().map(|log: String| PathBuf::from(log))
+}
+
+/// The failure of a main file that has another name by now than the one by which it has a log.
+fn its_log_is(path: &Path, log: &Path) -> StoreError {
+    let why =
+        format!("what {} had last is in a log that lies elsewhere, {}", path.shown(), log.shown());
+    let brings = ["-wal", ".lock"].map(|end| {
+        let from = log.to_string_lossy().trim_end_matches("-wal").to_owned() + end;
+        let to = beside(path, end);
+        let [from, to] = [from.as_bytes(), to.as_os_str().as_bytes()].map(shell_word);
+        format!("mv {from} {to}")
+    });
+    let remedy = format!(
+        "name the store as it was called there; or, where nothing serves that any more and it has moved, bring the \
+         log and its lock: `{}`",
+        brings.join("; ")
+    );
+    StoreError::Beside { why, remedy }
+}
+
+/// Says in a store that is opened where its log lies; what cannot be said is not looked for.
+pub(super) fn tell_log(sql: &Connection, path: &Path) {
+    let log = std::fs::canonicalize(path).ok().map(|path| beside(&path, "-wal"));
+    let Some(log) = log.as_ref().and_then(|log| log.to_str()) else { return };
+    let tell = "INSERT INTO meta (key, value) VALUES (?1, ?2) \
+                ON CONFLICT (key) DO UPDATE SET value = excluded.value";
+    if let Err(error) = sql.execute(tell, [LOG, log]) {
+        tracing::debug!(%error, "the store does not say where its log lies");
+    }
+}
+
+/// Takes that back, where the log ends with whoever had the store, or in a copy, which has none.
+pub(super) fn forget_log(sql: &Connection) -> rusqlite::Result<()> {
+    sql.execute("DELETE FROM meta WHERE key = ?1", [LOG]).map(drop)
 }
 
 /// How a log is moved away.
@@ -89,8 +149,6 @@ fn note(lock: &Lock, keys: Vec<String>) {
 #[cfg(test)]
 mod tests {
     use std::fs;
-
-    use rusqlite::Connection;
 
     use super::*;
     use crate::store::sqlite::Sqlite;
@@ -190,6 +248,25 @@ mod tests {
         assert!(!path.exists());
         fs::rename(&moved, &path).unwrap();
         assert!(has(&opened(&path).unwrap(), "last"));
+    }
+
+    #[test]
+    fn by_another_name_a_store_is_not_opened_without_its_log() {
+        let dir = tempfile::tempdir().unwrap();
+        let [path, other, copied] = ["s.db", "other.db", "c.db"].map(|name| dir.path().join(name));
+        drop(opened(&path).unwrap());
+        fs::hard_link(&path, &other).unwrap();
+        assert!(opened(&other).is_ok(), "nothing is in a log");
+        killed(&path, "last");
+        copy(&path, &copied, &["", "-wal", ".lock"]);
+        let (why, remedy) = told(opened(&other));
+        assert!(why.contains("s.db-wal") && remedy.contains("other.db-wal"), "{why}: {remedy}");
+        assert!(has(&opened(&copied).unwrap(), "last"), "its own log lies beside it");
+        for end in ["-wal", ".lock"] {
+            fs::rename(beside(&path, end), beside(&other, end)).unwrap();
+        }
+        fs::remove_file(&path).unwrap();
+        assert!(has(&opened(&other).unwrap(), "last"));
     }
 
     #[test]

@@ -12,6 +12,7 @@ use super::log::checkpoint::Checkpointer;
 use super::log::gather::{self, Logged};
 use super::log::read_mark::ReadMark;
 use super::log::room::MainFile;
+use super::own_log::forget_log;
 use super::tables::chunks::{End, Space};
 use super::tables::places::Places;
 use super::{BUSY_PATIENCE, Conn, fail};
@@ -272,6 +273,10 @@ impl Drop for SqliteWriter {
         // Whoever opens it next knows of no flush that failed.
         if let Err(error) = self.write_anew() {
             tracing::error!(%error, "the disk has not kept all, and does not take it either");
+        }
+        self.mark.let_go();
+        if let Err(error) = forget_log(&self.connection.sql) {
+            tracing::debug!(%error, "the store says where its log lay");
         }
         // SQLite leaves the log of a file that was moved or replaced where it is, and so to whatever has the name by
         // now, which would take it for its own.

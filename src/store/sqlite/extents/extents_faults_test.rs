@@ -178,6 +178,7 @@ fn without_log(path: &Path) -> (tempfile::TempDir, Sqlite) {
     for end in ["", "-extents"] {
         std::fs::copy(crate::store::beside(path, end), crate::store::beside(&copy, end)).unwrap();
     }
+    std::fs::write(crate::store::beside(&copy, "-wal"), b"").unwrap();
     let (store, _writer) = Sqlite::open(&copy).unwrap();
     (dir, store)
 }

@@ -41,8 +41,9 @@ use parking_lot::Mutex;
 use rusqlite::Connection;
 use rustix::fs::{FallocateFlags, fallocate};
 
-use super::beside::{EXTENTS, expect_own};
+use super::beside::{EXTENTS, expect_own, in_the_way, is_in_the_way};
 use super::lock::give_to_owner;
+use super::own_log::forget_log;
 use super::{cause, fail};
 use crate::limits::CHUNK_BYTES;
 use crate::names::Shown;
@@ -269,7 +270,10 @@ impl Extents {
         let failed = |error| failed(&self.path, "making", &error);
         let mut options = File::options();
         let options = options.read(true).write(true).create(true).truncate(true);
-        let file = open_own(options, &self.path).map_err(failed)?;
+        let file = open_own(options, &self.path).map_err(|error| match is_in_the_way(&error) {
+            true => in_the_way(&self.path, &self.store, &error, ""),
+            false => failed(error),
+        })?;
         // Somebody may have put it there since the store was opened, and wait for what will come.
         expect_own(&file, &self.path, &self.store)?;
         if let Err(error) = give_to_owner(&file, &self.store) {
@@ -362,6 +366,7 @@ impl Extents {
         // It goes on by itself, with a file of its own.
         let new = copy.query_row(NEW_KEY, [], |row| row.get::<_, String>(0)).map_err(failed)?;
         copy.execute(RENEW, [KEY, &new]).map_err(failed)?;
+        forget_log(copy).map_err(failed)?;
         copy.execute_batch("DELETE FROM freed; COMMIT").map_err(failed)?;
         Ok(true)
     }

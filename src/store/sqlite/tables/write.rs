@@ -423,17 +423,16 @@ impl Txn for Conn {
     }
 
     fn prune_refusals(&mut self) -> Result<()> {
-        self.change(
-            "DELETE FROM refusals WHERE key <= (SELECT max(key) FROM refusals) - ?1",
-            [int(limits::REFUSALS_KEPT_MAX)],
-        )?;
-        self.change(
-            "DELETE FROM refusals WHERE key <= (SELECT max(key) FROM (SELECT key, \
-             sum(coalesce(length(rejected), 0)) OVER (ORDER BY key DESC) AS newer \
-             FROM refusals) WHERE newer > ?1)",
-            [int(limits::REJECTED_BYTES_MAX)],
-        )?;
-        Ok(())
+        // The oldest of whoever has the most: nobody pushes out what others are to be told.
+        let sql = "DELETE FROM refusals WHERE key IN (SELECT key FROM ( \
+               SELECT key, row_number() OVER latest AS place, sum(bytes) OVER latest AS newer FROM ( \
+                   SELECT key, coalesce(length(rejected), 0) AS bytes, \
+                   row_number() OVER (PARTITION BY uid, actor ORDER BY key DESC) AS nth \
+                   FROM refusals) \
+               WINDOW latest AS (ORDER BY nth, key DESC)) \
+             WHERE place > ?1 OR newer > ?2)";
+        let most = [limits::REFUSALS_KEPT_MAX, limits::REJECTED_BYTES_MAX];
+        self.change(sql, most.map(int)).map(drop)
     }
 
     fn insert_orphan(&mut self, ino: Ino) -> Result<()> {
