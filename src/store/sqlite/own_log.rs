@@ -89,7 +89,8 @@ fn its_log_is(path: &Path, log: &Path) -> StoreError {
     let why =
         format!("what {} had last is in a log that lies elsewhere, {}", path.shown(), log.shown());
     let brings = ["-wal", ".lock"].map(|end| {
-        let from = log.to_string_lossy().trim_end_matches("-wal").to_owned() + end;
+        let from = log.to_string_lossy();
+        let from = from.strip_suffix("-wal").unwrap_or(&from).to_owned() + end;
         let to = beside(path, end);
         let [from, to] = [from.as_bytes(), to.as_os_str().as_bytes()].map(shell_word);
         format!("mv {from} {to}")

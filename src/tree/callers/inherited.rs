@@ -6,6 +6,7 @@
 //! when whoever opened the file closes it, or when nobody has it any more. Deliberately not here: what a save is.
 
 use std::fs;
+use std::path::Path;
 
 use rustix::fs::{AtFlags, CWD, StatxFlags, makedev, statx};
 use rustix::io::Errno;
@@ -44,7 +45,9 @@ pub(in crate::tree) fn descriptors(process: u32, ino: Ino, device: Option<u64>) 
         told.lines().any(|line| line.strip_prefix("ino:").is_some_and(|ino| ino.trim() == number))
     };
     let is_there = |one: &fs::DirEntry| {
-        let its = device_of(&format!("/proc/{process}/fd/{}", one.file_name().display()));
+        let its = device_of(
+            &Path::new("/proc").join(process.to_string()).join("fd").join(one.file_name()),
+        );
         match (device, its) {
             (Some(device), Ok(its)) => its == device,
             // It was closed meanwhile.
@@ -59,7 +62,7 @@ pub(in crate::tree) fn descriptors(process: u32, ino: Ino, device: Option<u64>) 
 
 /// The device number of what a descriptor is of. Asked for nothing else no file system is asked, and so not this one,
 /// for which a caller waits.
-fn device_of(descriptor: &str) -> rustix::io::Result<u64> {
+fn device_of(descriptor: &Path) -> rustix::io::Result<u64> {
     let (flags, nothing) = (AtFlags::STATX_DONT_SYNC, StatxFlags::empty());
     let told = statx(CWD, descriptor, flags, nothing)?;
     Ok(makedev(told.stx_dev_major, told.stx_dev_minor))

@@ -56,9 +56,10 @@ struct File {
 }
 
 impl File {
-    /// The one that writes, if any does.
+    /// The one that writes, if any does; before others one that goes by its end.
     fn writer(&self) -> Option<&Own> {
-        self.owns.iter().rfind(|own| own.writes)
+        let last = |is_it: fn(&Own) -> bool| self.owns.iter().rfind(|own| is_it(own));
+        last(|own| own.writes && own.seeks).or_else(|| last(|own| own.writes))
     }
 
     /// The size that a kernel is to go by, which was saved last, or is a writer's; `None` where anybody's does.
