@@ -10,7 +10,7 @@
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use parking_lot::Mutex;
 use workfs_mount::{Caller, MountId, OpenFlags, Opened, Reply};
@@ -25,6 +25,9 @@ use crate::tree::WorkTree;
 use super::open::Looked;
 use super::pins::Text;
 use super::{Held, Open};
+
+/// How long after a look-up the kernel opens what that found: what was found before is another call's.
+const FOUND_WITHIN: Duration = Duration::from_millis(100);
 
 /// Threads whose `open` was overtaken, and is made once more.
 #[derive(Default)]
@@ -43,6 +46,8 @@ pub(in crate::tree) struct Again {
 /// The file that was looked up last.
 pub(super) struct Found {
     ino: Ino,
+    /// When it was.
+    at: Instant,
     /// It was empty then.
     was_empty: bool,
     /// The record that it was then.
@@ -82,14 +87,17 @@ impl Overtaken {
             && self.threads.lock().values().any(|again| again.is_recent() && is_this(again))
     }
 
-    fn begin(&self, caller: &Caller) {
+    /// Begins it; false where there are too many.
+    fn begin(&self, caller: &Caller) -> bool {
         let mut threads = self.threads.lock();
         // Those that gave up, or have ended.
         threads.retain(|_, again| again.is_recent());
-        if threads.len() < OVERTAKEN_MAX {
+        let has_room = threads.len() < OVERTAKEN_MAX;
+        if has_room {
             threads.insert(key(caller), Again { since: Instant::now(), found: None });
         }
         self.count.store(threads.len(), Ordering::Release);
+        has_room
     }
 }
 
@@ -97,7 +105,7 @@ impl Found {
     /// A file of which this thread has seen nothing: its name was looked up by another one, which a kernel
     /// shares, or it was opened by a descriptor (`/proc/self/fd/7`).
     fn unseen(ino: Ino) -> Self {
-        Found { ino, was_empty: false, record: None, checked: None }
+        Found { ino, at: Instant::now(), was_empty: false, record: None, checked: None }
     }
 }
 
@@ -124,24 +132,19 @@ impl WorkTree {
 
     /// Whether this thread is to look the name up once more by which its kernel asks for what it found: that is a
     /// version of a record which kernels may not have taken in yet, so that the record may have left the name, or have
-    /// another size than its kernel says.
-    /// For who only reads: a writer is told what it has not seen when it saves.
+    /// another size than its kernel says. For who only reads: a writer is told what it has not seen when it saves.
     pub(super) fn is_news(&self, caller: &Caller, looked: &Looked, flags: OpenFlags) -> bool {
         let Looked::Open(Open::Staged(staged)) = looked else { return false };
         if flags.changes() {
             return false;
         }
         let version = staged.lock().pinned.version();
-        let again = version.is_some_and(|version| !self.hub.taken_in.has(version))
-            && !self.overtaken.has(caller);
-        if again {
-            self.overtaken.begin(caller);
-        }
-        again
+        let is_news = version.is_some_and(|version| !self.hub.taken_in.has(version));
+        is_news && !self.overtaken.has(caller) && self.overtaken.begin(caller)
     }
 
-    /// The version of a record that this thread's second look-up found, for who reads: it may have another one, and
-    /// another name, by now.
+    /// The version of a record that this thread's second look-up has just found, for who reads: it may have another one,
+    /// and another name, by now.
     pub(super) fn as_seen(
         &self,
         caller: &Caller,
@@ -149,7 +152,10 @@ impl WorkTree {
         ino: Ino,
         flags: OpenFlags,
     ) -> Option<Looked> {
-        let found = again.found.as_ref().filter(|found| found.ino == ino && !flags.changes())?;
+        let is_this = |found: &&Found| found.ino == ino && found.at.elapsed() < FOUND_WITHIN;
+        // Of another container's threads no number is known: what one finds may be another's.
+        let is_its = caller.pid != 0 && !flags.changes();
+        let found = again.found.as_ref().filter(is_this).filter(|_| is_its)?;
         let record = found.record.as_ref()?;
         let version = self.read(|read| read.version(record.version_g)).ok()??;
         Some(Looked::Open(self.pinned(caller, record, version)))
