@@ -12,6 +12,9 @@ use super::exit::Exit;
 use super::output::Stop;
 use crate::names::Shown;
 
+/// What stands for the source where it is no store.
+const UNNAMED: [&[u8]; 2] = [b"none", b"workfs"];
+
 /// The arguments of the subcommand that is meant; `None` if this is an ordinary call.
 pub fn translate(arguments: &[OsString]) -> Result<Option<Vec<OsString>>, Stop> {
     translate_for(arguments, rustix::process::geteuid().is_root())
@@ -22,8 +25,8 @@ fn translate_for(arguments: &[OsString], is_root: bool) -> Result<Option<Vec<OsS
     let name = Path::new(program).file_name().unwrap_or_default().as_bytes();
     let is_helper = name.ends_with(b"mount.fuse.workfs") || name.ends_with(b"mount.workfs");
     let is_source = |text: &OsString| {
-        let is_unnamed = rest.len() >= 2 && (text == "none" || text == "workfs");
-        !text.as_bytes().starts_with(b"-") && (is_unnamed || text.as_bytes().contains(&b'/'))
+        let text = text.as_bytes();
+        !text.starts_with(b"-") && (UNNAMED.contains(&text) || text.contains(&b'/'))
     };
     let has_places = rest.len() >= 2 && is_source(&rest[0]);
     if !is_helper && !has_places {
@@ -82,7 +85,7 @@ fn translate_for(arguments: &[OsString], is_root: bool) -> Result<Option<Vec<OsS
     let source = source.as_bytes();
     let source = source.strip_prefix(b"workfs#").unwrap_or(source);
     // What stands where a file system has no source names none.
-    if ![&b"none"[..], b"workfs"].contains(&source) {
+    if !UNNAMED.contains(&source) {
         translated.extend(["--store".into(), OsString::from_vec(source.to_vec())]);
     }
     translated.push(dir.clone());
@@ -107,6 +110,7 @@ mod tests {
             ("mount.fuse.workfs t.db /m -t fuse.workfs -oro", "-o ro --store t.db /m"),
             ("workfs /t.db /m -o rw", "-o rw --store /t.db /m"),
             ("mount.fuse.workfs none /m -o store=/t.db", "-o store=/t.db /m"),
+            ("workfs none /m -o store=/t.db", "-o store=/t.db /m"),
             ("mount.fuse.workfs workfs /m -n", "/m"),
             ("mount.fuse.workfs ./none /m", "--store ./none /m"),
         ] {

@@ -39,6 +39,8 @@ fn what_somebody_may_not_read_is_not_judged_for_him() {
     // Who may read it, by whichever group, may bring it there.
     ann("chgrp 64002 good.yaml; chmod 640 good.yaml").success();
     let of_group = format!("setpriv --reuid {BOB} --regid {BOB} --groups 64002");
+    ann("echo 'notes: hunter2' > shut.yaml; chgrp 64002 shut.yaml; chmod 604 shut.yaml").success();
+    fixture.sh(&format!("{of_group} mv open/shut.yaml work/inbox/t-8.yaml")).failure();
     fixture.sh(&format!("{of_group} mv open/good.yaml work/inbox/t-7.yaml")).success();
     by(&fixture, ANN, "mv open/list.yaml work/inbox/t-8.yaml").failure();
     fixture.fsck_clean();

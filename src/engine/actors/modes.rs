@@ -215,14 +215,16 @@ impl Turn<'_> {
             Origin::Socket => true,
             Origin::Daemon => false,
         };
-        if !is_asked || mode_allows(file, who, READ) {
-            return Ok(());
-        }
+        let thread = |asks: &dyn Fn(u32) -> bool| actor.pid.is_some_and(asks);
         // In a mount only the first group is known.
-        let thread = actor.pid.filter(|_| file.uid != who.uid);
-        let has_group = thread.is_some_and(|it| self.audience.is_of_group(it, file.gid));
-        if has_group && mode_allows(file, Who { groups: &[file.gid], ..who }, READ)
-            || actor.pid.is_some_and(|thread| self.audience.reads_all(thread))
+        let is_of_group = || {
+            let is_known = file.gid == who.gid || who.groups.contains(&file.gid);
+            is_known || thread(&|thread| self.audience.is_of_group(thread, file.gid))
+        };
+        if !is_asked
+            || runs_the_store(who.uid)
+            || has_bits(file.mode, file.uid == who.uid, is_of_group, READ)
+            || thread(&|thread| self.audience.reads_all(thread))
         {
             return Ok(());
         }

@@ -22,14 +22,14 @@ pub(in crate::tree) fn is_kept_open(
     lineages: &Lineages,
     opener: u32,
     (closer, wrote): (u32, bool),
-    (ino, device): (Ino, Option<u64>),
+    (ino, device): (Ino, impl FnOnce() -> Option<u64>),
 ) -> bool {
     if wrote && opener == closer {
         return false;
     }
     match (lineages.process_of(opener), lineages.process_of(closer)) {
         (Some(owner), Some(other)) => {
-            (owner != other || !wrote) && descriptors(owner, ino, device) > 0
+            (owner != other || !wrote) && descriptors(owner, ino, device()) > 0
         }
         _ => false,
     }
@@ -87,7 +87,7 @@ mod tests {
         assert_eq!(descriptors(own, ino, Some(device)), 0);
         assert_eq!(descriptors(u32::MAX, ino, None), 0);
         // Oneself closes for oneself, and nothing is known of who is not there.
-        let kept = |opener| is_kept_open(&Lineages::default(), opener, (own, true), (ino, None));
+        let kept = |opener| is_kept_open(&Lineages::default(), opener, (own, true), (ino, || None));
         assert!(!kept(own) && !kept(0));
     }
 }

@@ -146,7 +146,7 @@ impl WorkTree {
         let is_put_off = |wrote: bool| {
             let opener = self.handles.opener(handle).filter(|_| !sync);
             opener.is_some_and(|opener| {
-                let of = (ino, self.hub.device(caller.mount));
+                let of = (ino, || self.hub.device(caller.mount));
                 is_kept_open(&self.seen.lineages, opener, (caller.pid, wrote), of)
             })
         };
