@@ -343,6 +343,12 @@ impl Handles {
         self.sizes.note((by.mount, of.0), Own::new(of.1, (by.pid, process), staged));
     }
 
+    /// Notes that a descriptor of a handle was closed, with which its writing ends.
+    pub fn note_closed(&self, by: &Caller, (ino, handle): (Ino, Handle)) {
+        let process = self.hub.seen.lineages.process_of(by.pid);
+        self.sizes.close((by.mount, ino), handle, (by.pid, process));
+    }
+
     /// Notes that the kernel asks for what this handle reads: for a program that reads, or to fill a page.
     pub fn note_asked(&self, ino: Ino, staged: &mut Staged, fills_page: bool) {
         match (staged.pages, fills_page) {

@@ -91,13 +91,22 @@ impl Sizes {
         self.count.store(files.len(), Ordering::Release);
     }
 
-    /// A descriptor of a handle was closed, with which its writing ends. That the handle is gone is told later, when
-    /// other calls may have been answered.
-    pub fn close(&self, mount: MountId, ino: Ino, handle: Handle) {
+    /// A thread, of a process where that is known, closed a descriptor of a handle, with which its writing ends. That
+    /// the handle is gone is told later, when other calls may have been answered.
+    pub(super) fn close(
+        &self,
+        file: (MountId, Ino),
+        handle: Handle,
+        (thread, process): (u32, Option<u32>),
+    ) {
         let mut files = self.files.lock();
-        let owns = files.get_mut(&(mount, ino)).map(|file| &mut file.owns);
+        let owns = files.get_mut(&file).map(|file| &mut file.owns);
         for own in owns.into_iter().flatten().filter(|own| own.handle == handle) {
-            (own.writes, own.is_closed) = (false, true);
+            own.writes = false;
+            // What another process closes is a copy: each that is started closes those it was given, where its
+            // program begins.
+            let is_known = own.by.1.is_some() && process.is_some();
+            own.is_closed |= !is_known || own.is_of(thread, process);
         }
     }
 

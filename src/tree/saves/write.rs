@@ -181,7 +181,7 @@ impl WorkTree {
         } else if !(sync || wrote || staged.put_off.is_some()) {
             // By a copy of its descriptor whoever opened it may go on to write.
             if !staged.writes || self.handles.opener(handle) == Some(caller.pid) {
-                self.handles.sizes.close(caller.mount, ino, handle);
+                self.handles.note_closed(caller, (ino, handle));
             }
             return reply.send(Ok(()));
         } else if is_put_off(wrote) {
@@ -189,7 +189,7 @@ impl WorkTree {
             return reply.send(Ok(()));
         }
         if !sync {
-            self.handles.sizes.close(caller.mount, ino, handle);
+            self.handles.note_closed(caller, (ino, handle));
         }
         let reply = self.noting_uncopied(caller, (ino, handle), &staged, reply);
         self.judge_now(caller, (ino, &open), staged, reply);
