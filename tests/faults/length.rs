@@ -104,8 +104,9 @@ fn a_restored_store_that_cannot_be_closed_whole_is_not_put_in_place() {
     let backup = fixture.outside("backup.db");
     fixture.workfs(&["backup", backup.to_str().unwrap()]).success();
     // As an older program made it: to be opened it is given more tables, for which it must become longer.
-    let older = "DROP INDEX records_parked; DROP INDEX chunks_at; ALTER TABLE chunks DROP COLUMN at; DROP TABLE freed; \
-         DELETE FROM meta WHERE key = 'extents'; PRAGMA user_version = 14; VACUUM;";
+    let older = "DROP INDEX refusals_by_whom; DROP INDEX records_parked; DROP INDEX chunks_at; \
+         ALTER TABLE chunks DROP COLUMN at; DROP TABLE freed; DELETE FROM meta WHERE key = 'extents'; \
+         PRAGMA user_version = 14; VACUUM;";
     rusqlite::Connection::open(&backup).unwrap().execute_batch(older).unwrap();
     let store = fixture.outside("new.db");
     // One page more is too few.

@@ -14,6 +14,7 @@ mod columns;
 mod files;
 mod leases;
 mod links;
+mod migrations;
 pub(super) mod nodes;
 pub(super) mod places;
 mod quotas;

@@ -6,6 +6,7 @@ use super::chores::OLD_DRAFTS;
 use super::read::{LIVE_STATES, PARKED};
 use super::ready::{READY, READY_BEHIND, READY_TIED};
 use super::schema;
+use super::write::REFUSALS_TO_GO;
 
 fn plan_of(query: &str, parameters: impl Params) -> Vec<String> {
     let sql = Connection::open_in_memory().unwrap();
@@ -41,4 +42,13 @@ fn what_is_ready_after_another_is_found_without_what_is_ready_before_it() {
     assert_eq!(steps(READY, &[1]), by(""));
     assert_eq!(steps(READY_TIED, &[1, 2, 3, 4]), by(" AND priority=? AND since=? AND rowid>?"));
     assert_eq!(steps(READY_BEHIND, &[1, 2, 3]), by(" AND (priority,since)>(?,?)"));
+}
+
+#[test]
+fn which_refusals_go_is_told_without_what_was_refused() {
+    let steps = plan_of(REFUSALS_TO_GO, [1, 2]);
+    let of_table = steps.iter().filter(|step| step.contains("refusals"));
+    let by_key = "SEARCH refusals USING INTEGER PRIMARY KEY (rowid=?)";
+    let by_index = "SCAN refusals USING COVERING INDEX refusals_by_whom";
+    assert_eq!(of_table.collect::<Vec<_>>(), [by_key, by_index]);
 }

@@ -36,6 +36,15 @@ macro_rules! row_places {
     };
 }
 
+/// The oldest of whoever has the most go: nobody pushes out what others are to be told. By an index alone, for
+/// what is kept of the refused texts is megabytes.
+pub(super) const REFUSALS_TO_GO: &str = "DELETE FROM refusals WHERE key IN (SELECT key FROM ( \
+       SELECT key, row_number() OVER latest AS place, sum(bytes) OVER latest AS newer FROM ( \
+           SELECT key, bytes, row_number() OVER (PARTITION BY uid, actor ORDER BY key DESC) AS nth \
+           FROM (SELECT key, uid, actor, coalesce(length(rejected), 0) AS bytes FROM refusals)) \
+       WINDOW latest AS (ORDER BY nth, key DESC)) \
+     WHERE place > ?1 OR newer > ?2)";
+
 impl Conn {
     pub(in crate::store::sqlite) fn change(
         &self,
@@ -423,16 +432,8 @@ impl Txn for Conn {
     }
 
     fn prune_refusals(&mut self) -> Result<()> {
-        // The oldest of whoever has the most: nobody pushes out what others are to be told.
-        let sql = "DELETE FROM refusals WHERE key IN (SELECT key FROM ( \
-               SELECT key, row_number() OVER latest AS place, sum(bytes) OVER latest AS newer FROM ( \
-                   SELECT key, coalesce(length(rejected), 0) AS bytes, \
-                   row_number() OVER (PARTITION BY uid, actor ORDER BY key DESC) AS nth \
-                   FROM refusals) \
-               WINDOW latest AS (ORDER BY nth, key DESC)) \
-             WHERE place > ?1 OR newer > ?2)";
         let most = [limits::REFUSALS_KEPT_MAX, limits::REJECTED_BYTES_MAX];
-        self.change(sql, most.map(int)).map(drop)
+        self.change(REFUSALS_TO_GO, most.map(int)).map(drop)
     }
 
     fn insert_orphan(&mut self, ino: Ino) -> Result<()> {
