@@ -87,14 +87,16 @@ pub fn run(args: &MountArgs, global: &Global, output: &Output) -> Result<Exit, S
         ..MountAsk::default()
     };
     // Where somebody serves one that was removed, that daemon says so.
-    if !options.paths.exists() && Client::connect(&options.paths)?.is_none() {
+    let is_new = !options.paths.exists() && Client::connect(&options.paths)?.is_none();
+    if is_new {
         daemon::expect_mountable(&ask)?;
-        output.note(&makes(&options.paths));
     }
+    let made = is_new.then(|| made(&options.paths));
     closes(&options.paths, output)?;
+    let tell = |notes: &[String]| made.iter().chain(notes).for_each(|note| output.note(note));
     let mounted = match args.foreground {
-        true => in_front(&options, &ask, output),
-        false => behind(&options, &ask, output),
+        true => in_front(&options, &ask, &tell, output),
+        false => behind(&options, &ask, &tell, output),
     };
     mounted.map_err(|stop| stop.of(options.paths.store()))
 }
@@ -105,9 +107,9 @@ fn is_dead_mount_of_a_store(dir: &Path) -> bool {
     daemon::mounted_at(dir).is_some_and(is_of_a_store) && daemon::is_dead(dir)
 }
 
-/// What is said where a store is made.
-pub(super) fn makes(paths: &StorePaths) -> String {
-    format!("makes the store {}", printable(paths.store().as_os_str().as_encoded_bytes()))
+/// What is said where a store was made.
+pub(super) fn made(paths: &StorePaths) -> String {
+    format!("made the store {}", printable(paths.store().as_os_str().as_encoded_bytes()))
 }
 
 /// Says that a store is closed to others where it is opened.
@@ -121,7 +123,12 @@ pub(super) fn closes(paths: &StorePaths, output: &Output) -> Result<(), Stop> {
 }
 
 /// Asks the daemon, starting it where there is none.
-fn behind(options: &Options, ask: &MountAsk, output: &Output) -> Result<Exit, Stop> {
+fn behind(
+    options: &Options,
+    ask: &MountAsk,
+    tell: &dyn Fn(&[String]),
+    output: &Output,
+) -> Result<Exit, Stop> {
     let dir = Path::new(&ask.dir);
     let was_dead = daemon::is_dead(dir);
     let asked = at_daemon(options, |mut client| {
@@ -139,7 +146,7 @@ fn behind(options: &Options, ask: &MountAsk, output: &Output) -> Result<Exit, St
             }
             return Err(stop);
         }
-        notes.iter().for_each(|note| output.note(note));
+        tell(&notes);
         if output.json {
             let told = output.value(&json!(mount));
             output.of_done(told, || format!("mounted on {}", mount.dir.shown()))?;
@@ -287,7 +294,12 @@ fn ask_root(dir: &Path) -> std::io::Result<()> {
 }
 
 /// Serves the mount in this process, or holds it at the daemon that has the store.
-fn in_front(options: &Options, ask: &MountAsk, output: &Output) -> Result<Exit, Stop> {
+fn in_front(
+    options: &Options,
+    ask: &MountAsk,
+    tell: &dyn Fn(&[String]),
+    output: &Output,
+) -> Result<Exit, Stop> {
     let (mut wait, patience) = (HeldWait::of(&options.paths), patience()?);
     loop {
         expect_more(&patience)?;
@@ -299,7 +311,7 @@ fn in_front(options: &Options, ask: &MountAsk, output: &Output) -> Result<Exit, 
             daemon::start_log(&options.paths)?;
             let served = daemon::run(options, &patience, |started| {
                 if let Answer::Mounted { mount, notes, .. } = started.mount(ask)? {
-                    notes.iter().for_each(|note| output.note(note));
+                    tell(&notes);
                     shown(&mount, output);
                 }
                 Ok(())

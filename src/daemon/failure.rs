@@ -85,6 +85,17 @@ impl Failure {
         Failure::new(cause, format!("{what}: {error}"), "")
     }
 
+    /// A thread or a process could not be started for `what`.
+    pub fn start(what: impl std::fmt::Display, error: &std::io::Error) -> Self {
+        let failure = Failure::io(what, error);
+        match error.kind() {
+            std::io::ErrorKind::WouldBlock => {
+                Failure { remedy: MORE_THREADS.to_owned(), ..failure }
+            }
+            _ => failure,
+        }
+    }
+
     /// The same, with this way out where the system does not let the caller.
     #[must_use]
     pub fn if_denied(self, remedy: &str) -> Self {

@@ -224,9 +224,9 @@ impl Serving {
     }
 }
 
-/// A failure of the system at this.
+/// A failure to start this.
 fn other(what: &str) -> impl Fn(std::io::Error) -> Failure {
-    move |error| Failure::io(what, &error)
+    move |error| Failure::start(what, &error)
 }
 
 /// Closes the store; one that was made, and was of no use to anybody, is not left behind.
@@ -250,10 +250,15 @@ fn begin(
     let is_shared = store.engine.write_protection().is_some();
     let alone = is_shared.then(|| socket::alone(socket, options.paths.store())).transpose()?;
     let (listener, file) = socket::bind(socket).map_err(|error| {
-        // What lies at its name is another's, where the directory lets nobody else remove it, or no socket.
-        let remedy = "have what lies there removed by whose it is, or use a store in a directory where nobody \
-                      else makes files (`--store`)";
-        Failure { remedy: remedy.into(), ..Failure::io(format!("the socket {}", socket.shown()), &error) }
+        let failure = Failure::io(format!("the socket {}", socket.shown()), &error);
+        if failure.remedy.is_empty() {
+            // What lies at its name is another's, where the directory lets nobody else remove it, or no socket.
+            let remedy = "have what lies there removed by whose it is, or use a store in a directory where \
+                          nobody else makes files (`--store`)";
+            Failure { remedy: remedy.into(), ..failure }
+        } else {
+            failure
+        }
     })?;
     Ok((listener, file.held_by(alone)))
 }

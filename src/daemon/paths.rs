@@ -15,7 +15,7 @@ use super::socket;
 use crate::limits::{MOUNT_ANSWER_WAIT, NAME_BYTES_MAX, STORE_PATH_BYTES_MAX};
 use crate::names::Shown;
 use crate::store::sqlite::{refuse_other, write_protection};
-use crate::store::{OWN_STORE, beside};
+use crate::store::{OWN_STORE, beside, is_made};
 
 /// The way out where others can put something into the directory for sockets and logs, or have made it.
 const OWN_DIRECTORY: &str =
@@ -155,8 +155,7 @@ impl StorePaths {
     /// Whether there is a store. An empty file is none yet.
     #[must_use]
     pub fn exists(&self) -> bool {
-        let is_empty = |found: std::fs::Metadata| found.is_file() && found.len() == 0;
-        std::fs::metadata(&self.store).is_ok_and(|found| !is_empty(found))
+        is_made(&self.store)
     }
 
     /// What is to be told of a store that others may read, before it is opened to be written: then they may no more.

@@ -138,7 +138,7 @@ impl Patience {
         if !ends.has_thread {
             let thread = std::thread::Builder::new().name("signals".into()).stack_size(128 << 10);
             let started = thread.spawn(listen);
-            started.map_err(|error| Failure::io("waiting for signals", &error))?;
+            started.map_err(|error| Failure::start("waiting for signals", &error))?;
             ends.has_thread = true;
         }
         (ends.stage, ends.exit_code) = (Stage::Patient, exit_code);

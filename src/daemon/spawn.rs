@@ -6,16 +6,17 @@
 //! daemon's work.
 
 use std::fs::OpenOptions;
-use std::io::{BufRead, BufReader, Read, Write};
+use std::io::{Read, Write};
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use serde::{Deserialize, Serialize};
 
 use super::failure::{Cause, Failure};
 use super::mounts::options::sync_name;
+use super::socket::await_input;
 use super::{Options, StorePaths, open, trim_log};
 use crate::limits::{DAEMON_END_WAIT, DAEMON_START_WAIT};
 use crate::names::Shown;
@@ -64,6 +65,13 @@ impl Spawned {
         let Spawned { mut child, .. } = self;
         // That it goes on, since another mount was asked for, is nobody's trouble.
         let _ = workfs_mount::within(DAEMON_END_WAIT, move || child.wait());
+    }
+
+    /// Ends it, where it serves nobody; says how it ended.
+    fn end(&mut self) -> String {
+        // One that has ended cannot be ended.
+        let _ = self.child.kill();
+        self.child.wait().map(|status| status.to_string()).unwrap_or_default()
     }
 
     /// What it made and nobody has used is of no use.
@@ -120,13 +128,13 @@ pub fn start(options: &Options) -> Result<Spawned, Failure> {
             let reason = format!("starting the daemon: there is no {NULL} here");
             return Failure::new(Cause::Mount, reason, "make it (`mknod -m 666 /dev/null c 1 3`)");
         }
-        Failure::io("starting the daemon", &error)
+        Failure::start("starting the daemon", &error)
     })?;
-    let said = first_line(&mut child);
+    let said = first_line(&mut child, DAEMON_START_WAIT);
     let mut spawned = Spawned { child, paths: options.paths.clone(), was_there };
-    match said {
-        Some(Readiness::Serves) => Ok(spawned),
-        Some(Readiness::Failed(failure)) => {
+    let how = match said {
+        Ok(Some(Readiness::Serves)) => return Ok(spawned),
+        Ok(Some(Readiness::Failed(failure))) => {
             // It ends by itself; it must not stay a zombie while we go on.
             let _ = spawned.child.wait();
             // Why the store cannot be opened is told to whoever asked; nothing is left beside it. A daemon
@@ -137,31 +145,45 @@ pub fn start(options: &Options) -> Result<Spawned, Failure> {
             {
                 remove_log();
             }
-            Err(failure)
+            return Err(failure);
         }
-        None => {
-            let _ = spawned.child.kill();
-            let how = spawned.child.wait().map(|status| status.to_string()).unwrap_or_default();
-            spawned.take_back();
-            let reason = format!("the daemon did not start ({how})");
-            let remedy = format!("its log tells more: {}", log.shown());
-            Err(Failure::new(Cause::Mount, reason, remedy))
+        Ok(None) => spawned.end(),
+        Err(error) => {
+            spawned.end();
+            match error.kind() {
+                std::io::ErrorKind::TimedOut => {
+                    format!("it said nothing for {} s, and was ended", DAEMON_START_WAIT.as_secs())
+                }
+                _ => error.to_string(),
+            }
         }
-    }
+    };
+    spawned.take_back();
+    let reason = format!("the daemon did not start ({how})");
+    let remedy = format!("its log tells more: {}", log.shown());
+    Err(Failure::new(Cause::Mount, reason, remedy))
 }
 
-/// The child's first line, or `None` if it ends, or takes too long, without one.
-fn first_line(child: &mut Child) -> Option<Readiness> {
-    let stdout = child.stdout.take()?;
-    let (tell, told) = crossbeam_channel::bounded(1);
-    let reading = std::thread::Builder::new().name("readiness".into()).spawn(move || {
-        let mut line = String::new();
-        let read = BufReader::new(stdout.take(64 << 10)).read_line(&mut line);
-        // Nobody may be waiting any more.
-        let _ = tell.send(read.ok().and_then(|_| serde_json::from_str(&line).ok()));
-    });
-    reading.ok()?;
-    told.recv_timeout(DAEMON_START_WAIT).ok().flatten()
+/// The child's first line; `None` if it ends without one.
+///
+/// # Errors
+/// It takes too long, or cannot be read from.
+fn first_line(child: &mut Child, patience: Duration) -> std::io::Result<Option<Readiness>> {
+    let Some(mut stdout) = child.stdout.take() else { return Ok(None) };
+    let (until, mut line) = (Instant::now() + patience, Vec::new());
+    while !line.ends_with(b"\n") {
+        if !await_input(&stdout, until.saturating_duration_since(Instant::now()))? {
+            return Err(std::io::ErrorKind::TimedOut.into());
+        }
+        let mut more = [0; 4096];
+        match stdout.read(&mut more) {
+            Ok(0) => break,
+            Ok(read) => line.extend_from_slice(&more[..read]),
+            Err(error) if error.kind() == std::io::ErrorKind::Interrupted => {}
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(serde_json::from_slice(&line).ok())
 }
 
 /// This program. The name of its file, if it is still there, is what `ps` shows.
@@ -213,3 +235,28 @@ pub fn ready_line(readiness: &Readiness) -> bool {
 
 /// How long a client waits before it looks again for a daemon that just starts or ends.
 pub const LOOK_AGAIN: Duration = Duration::from_millis(20);
+
+#[cfg(test)]
+mod tests {
+    use std::io::ErrorKind;
+
+    use super::*;
+
+    #[test]
+    fn who_says_nothing_is_late_and_who_ends_without_a_word_has_said_none() {
+        let said_by = |script: &str, patience| {
+            let mut command = Command::new("sh");
+            let mut child = command.arg("-c").arg(script).stdout(Stdio::piped()).spawn().unwrap();
+            let said = first_line(&mut child, patience);
+            let _ = child.kill();
+            child.wait().unwrap();
+            said
+        };
+        let (soon, long) = (Duration::from_millis(50), Duration::from_secs(60));
+        let late = said_by("printf '\"ser'; exec sleep 60", soon).unwrap_err();
+        assert_eq!(late.kind(), ErrorKind::TimedOut);
+        assert_eq!(said_by("printf '\"ser'; exit 3", long).unwrap(), None);
+        let said = said_by("printf '\"ser'; echo 'ves\"'; exec sleep 60", long).unwrap();
+        assert_eq!(said, Some(Readiness::Serves));
+    }
+}

@@ -62,8 +62,8 @@ pub use claims::take::{
     shown_as_ready,
 };
 pub use desk::bell::{Bell, Subscription};
-pub use desk::no_room::AskRoom;
 pub use desk::sync::Sync;
+pub use desk::trouble::AskRoom;
 pub use desk::writer::{Engine, start};
 pub use lease::{
     Ends, Fence, Heartbeat, LeaseClock, LeaseNote, lease_of, running_leases, told_of_return,

@@ -25,7 +25,7 @@ pub use error::{MORE_DESCRIPTORS, OWN_STORE, StoreError, is_full, or_too_long, w
 pub use files::{FileVersion, History, ReadFiles, TxnFiles};
 pub use leases::{LeaseRow, LeaseTold, ReadLeases, TxnLeases};
 pub use links::{ReadLinks, TxnLinks};
-pub use own::{Identity, NotOwn, beside, has_one_name, open_itself, open_own};
+pub use own::{Identity, NotOwn, beside, has_one_name, is_made, open_itself, open_own};
 pub use quotas::{Charged, Growth, ReadQuotas, TxnQuotas, stored_bytes};
 pub use ready::{Edge, OrderKey, ReadReady, Readiness, Sides, TxnReady, When};
 pub use rows::*;

@@ -12,6 +12,13 @@ use std::os::fd::AsRawFd as _;
 use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
 
+/// Whether there is a store at `path`. An empty file is none yet.
+#[must_use]
+pub fn is_made(path: &Path) -> bool {
+    let is_empty = |found: Metadata| found.is_file() && found.len() == 0;
+    std::fs::metadata(path).is_ok_and(|found| !is_empty(found))
+}
+
 /// What has the same path with more at its end.
 #[must_use]
 pub fn beside(path: &Path, end: &str) -> PathBuf {

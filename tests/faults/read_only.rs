@@ -86,17 +86,23 @@ fn a_store_that_is_made_read_only_under_its_daemon_is_read_and_goes_on_when_it_i
     ];
     let claim = fixture.workfs(&["claim", "t-0001", "--agent", "bob"]);
     let listed = fixture.workfs(&["list"]);
-    let why = fixture.why();
+    let (why, asked) = (fixture.why(), fixture.workfs(&["why"]));
+    let doctor = fixture.workfs(&["doctor"]);
     let there: Vec<_> =
         ids.iter().map(|id| lies(&fixture.work(), &pile(&fixture.work()), id)).collect();
     chattr("-i").success();
+    let why_then = fixture.why();
 
     for error in errors {
         assert_eq!(Errno::from_io_error(&error), Some(Errno::ROFS), "{error}");
     }
     assert!(claim.code == 6 && claim.stderr.contains("W009"), "{claim}");
     assert!(listed.success().stdout.contains("t-0001"));
-    assert!(!why.is_empty());
+    let is_told = "now changes are refused [W009";
+    assert!(why.contains(is_told) && why.contains("Operation not permitted"), "{why}");
+    assert!(asked.stdout.contains("any change") && asked.stdout.contains("W009"), "{asked}");
+    assert!(doctor.code == 11 && doctor.stdout.contains("takes no change"), "{doctor}");
+    assert!(!why_then.contains(is_told), "nobody has written since: {why_then}");
     assert_eq!(there, ["inbox"; 3]);
     fs::rename(&task, &lane).unwrap();
     fs::write(fixture.path("file"), b"x").unwrap();

@@ -66,17 +66,22 @@ fn for_a_mount_that_does_not_come_about_no_agent_is_registered() {
     if !may_have_a_name_space() || !needs(&["unshare"]) {
         return;
     }
-    let fixture = Setup::default().prepare();
+    let mut fixture = Setup::default().prepare();
     let mount = fixture.command(&["mount", fixture.root().to_str().unwrap(), "--agent", "bob"]);
     let ran = run(&mut without_fuse(&fixture, &mount));
     let beside = fs::read_dir(fixture.store().parent().unwrap()).unwrap().count();
     assert_eq!(beside, 0, "the store was made for it: {ran}");
+    assert!(!ran.stderr.contains("the store"), "none was made: {ran}");
     refused(&fixture, ran, &["/dev/fuse"]);
     fixture.workfs(&["init"]).success();
     refused(&fixture, run(&mut without_fuse(&fixture, &mount)), &["/dev/fuse"]);
     let listed = fixture.workfs(&["agent", "list"]).success();
     assert!(!listed.stdout.contains("bob"), "{listed}");
     fixture.mount_all();
+    fixture.unmount_all();
+    fixture.set_store(fixture.outside("other.db"));
+    let made = fixture.workfs(&["exec", "--", "true"]).success();
+    assert!(made.stderr.contains("made the store") && made.stderr.contains("other.db"), "{made}");
 }
 
 // P6.1

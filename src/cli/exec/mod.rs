@@ -21,7 +21,7 @@ use super::Global;
 use super::asked::{Asked, Flags, role};
 use super::exit::Exit;
 use super::here::MOUNT_VARIABLE;
-use super::mount::{answers, at_daemon, closes, makes, told};
+use super::mount::{answers, at_daemon, closes, made, told};
 use super::output::{Output, Stop};
 use crate::daemon::{
     self, Answer, Ask, Client, Covers, Failure, LOOK_AGAIN, MountAsk, MountInfo, Options,
@@ -83,9 +83,6 @@ pub fn run(args: &ExecArgs, global: &Global, output: &Output) -> Result<Exit, St
     }
     // Where somebody serves one that was removed, that daemon says so.
     let is_new = !options.paths.exists() && Client::connect(&options.paths)?.is_none();
-    if is_new {
-        output.note(&makes(&options.paths));
-    }
     closes(&options.paths, output)?;
     let mounted = at_daemon(&options, |client| {
         child::hold_signals();
@@ -106,6 +103,9 @@ pub fn run(args: &ExecArgs, global: &Global, output: &Output) -> Result<Exit, St
             await_end(&options.paths);
         }
     })?;
+    if is_new {
+        output.note(&made(&options.paths));
+    }
     let ended = child::run(&args.command, mounted.dir(), &mounted.variables(&options.paths));
     mounted.take_away(&options.paths);
     Err(Stop::ended(ended?.status))

@@ -16,7 +16,7 @@ pub(super) mod wire;
 mod working;
 
 use std::io;
-use std::os::fd::{AsRawFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::os::unix::fs::FileTypeExt;
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
@@ -264,8 +264,8 @@ pub fn await_end(watched: &OwnedFd, client: Option<&UnixStream>) -> io::Result<E
 ///
 /// # Errors
 /// A failure of poll(2).
-pub fn await_input(stream: &UnixStream, patience: Duration) -> io::Result<bool> {
-    await_event(stream, PollFlags::IN, patience)
+pub fn await_input(from: impl AsFd, patience: Duration) -> io::Result<bool> {
+    await_event(from, PollFlags::IN, patience)
 }
 
 /// Waits until the other end is gone, and does more than send no more; false if it does not in time.
@@ -276,12 +276,12 @@ pub fn await_gone(stream: &UnixStream, patience: Duration) -> io::Result<bool> {
     await_event(stream, PollFlags::empty(), patience)
 }
 
-fn await_event(stream: &UnixStream, wanted: PollFlags, patience: Duration) -> io::Result<bool> {
+fn await_event(file: impl AsFd, wanted: PollFlags, patience: Duration) -> io::Result<bool> {
     let until = Instant::now().checked_add(patience);
     loop {
         let left = until.map(|until| until.saturating_duration_since(Instant::now()));
         let left = left.and_then(|left| Timespec::try_from(left).ok());
-        match poll(&mut [PollFd::new(stream, wanted)], left.as_ref()) {
+        match poll(&mut [PollFd::new(&file, wanted)], left.as_ref()) {
             Ok(ready) => return Ok(ready > 0),
             Err(rustix::io::Errno::INTR) => {}
             Err(error) => return Err(error.into()),

@@ -2,7 +2,7 @@
 //!
 //! Around it lies what it needs: who sits at it (`writer`), what waits for it (`queue`), how others hear
 //! (`announcer`, `bell`), when it looks at the clocks (`alarm`), and what becomes of space (`nameless`, `reclaim`,
-//! `no_room`).
+//! `trouble`).
 //!
 //! What must stay true: nobody hears of a change before its commit; a change that breaks a rule
 //! undoes itself alone, and so does one that meets damage; a store that fails answers every change of the
@@ -12,11 +12,11 @@ mod alarm;
 mod announcer;
 pub(super) mod bell;
 mod nameless;
-pub(super) mod no_room;
 mod queue;
 mod reclaim;
 pub(super) mod sync;
 pub(super) mod tally;
+pub(super) mod trouble;
 pub(super) mod writer;
 
 use std::collections::VecDeque;
@@ -40,14 +40,13 @@ use crate::ledger::EventName;
 use crate::limits::{BATCH_CHANGES_MAX, CLOCK_LOOK, TOLD_APART_MIN};
 use crate::names::Dentry;
 use crate::numbers::{G, Ino, LeaseTime, UnixNanos};
-use crate::refusal::Refusal;
 use crate::store::{Durability, NodeType, Readers, Result, StoreError, Txn, Writer};
 use alarm::{Alarm, Wall};
 use announcer::{Announcer, News};
 use nameless::Nameless;
-use no_room::NoRoom;
 use queue::Queue;
 use tally::{Outcome, Tally};
+use trouble::Trouble;
 
 /// What the one who writes needs: the store's one writer and the end of the ledger. Whoever holds it
 /// writes, the others wait in the queue.
@@ -74,8 +73,8 @@ struct Desk {
     pub wall: Wall,
     /// Records that were held and could not be given back.
     pub let_go: Arc<LetGo>,
-    /// Whether there is room, as those are told who do not sit here.
-    pub no_room: Arc<NoRoom>,
+    /// Whether there is room, and the store takes what is written, as those are told who do not sit here.
+    pub trouble: Arc<Trouble>,
     pub tally: Arc<Tally>,
 }
 
@@ -257,6 +256,7 @@ impl Desk {
         let batch = round.batch;
         match committed {
             Ok(()) => {
+                self.trouble.note_written();
                 self.tally.note(&batch.outcomes, &batch.happened, began.elapsed());
                 self.settle(batch, (head_before.g, silence), lease_now);
                 true
@@ -276,7 +276,7 @@ impl Desk {
         self.scopes.forget();
         self.ranks.forget();
         tracing::error!(%error, changes = batch.finishes.len(), "a commit failed");
-        let refusal = Refusal::from(error);
+        let refusal = self.trouble.note_failed(error);
         for finish in batch.finishes {
             finish(Err(refusal.clone()));
         }
@@ -347,7 +347,20 @@ impl Desk {
 
     /// Looks for room where there was none, and tells the others what it found.
     pub fn look_for_room(&mut self) {
-        self.no_room.note(self.writer.is_tight() && !self.writer.find_room());
+        self.trouble.note_tight(self.writer.is_tight() && !self.writer.find_room());
+    }
+
+    /// Writes what is written now and then in any case, to see whether the store takes it again.
+    pub fn try_to_write(&mut self) {
+        let (clock, now) = (self.clock.clone(), (self.doors.clock)());
+        let written = self.writer.transaction(&mut |txn| {
+            clock.keep(txn, now)?;
+            Ok(Durability::Process)
+        });
+        match written {
+            Ok(()) => self.trouble.note_written(),
+            Err(error) => drop(self.trouble.note_failed(error)),
+        }
     }
 
     /// Whether there is something for [`rest`](Self::rest) to do now.

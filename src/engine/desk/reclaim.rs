@@ -13,7 +13,7 @@ use crate::limits::{NAMELESS_AGAIN, RECLAIMED_CHUNKS_AT_ONCE};
 use crate::store::{Durability, Node, StoreError};
 
 use super::Desk;
-use super::no_room::no_room;
+use super::trouble::no_room;
 
 impl Desk {
     /// Writes ends of leases one by one, until one finds no space; says whether all are written.

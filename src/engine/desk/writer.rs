@@ -17,9 +17,9 @@ use super::Desk;
 use super::alarm::Wall;
 use super::announcer::{Announcer, Ears};
 use super::nameless::Nameless;
-use super::no_room::{NoRoom, no_room};
 use super::queue::{Look, Queue};
 use super::tally::Tally;
+use super::trouble::{Trouble, no_room};
 use crate::config::Config;
 use crate::engine::actors::agents::Registry;
 use crate::engine::change::queued::{Queued, lost, too_busy};
@@ -44,7 +44,7 @@ fn work(desk: &mut Desk, queue: &Queue<Queued>) {
     AT_DESK.set(true);
     desk.work(queue);
     AT_DESK.set(false);
-    desk.no_room.note(desk.writer.is_tight());
+    desk.trouble.note_tight(desk.writer.is_tight());
 }
 
 /// What leads to the desk. The writer's thread ends when it is dropped.
@@ -115,7 +115,7 @@ pub struct Engine {
     undone: Arc<Undone>,
     let_go: Arc<LetGo>,
     ends: Arc<Ends>,
-    no_room: Arc<NoRoom>,
+    trouble: Arc<Trouble>,
     tally: Arc<Tally>,
     audience: Arc<dyn Audience>,
     started: UnixNanos,
@@ -170,7 +170,7 @@ pub fn start(
         ranks: Ranks::default(),
         undone: Arc::default(),
         let_go: Arc::default(),
-        no_room: Arc::default(),
+        trouble: Arc::default(),
         tally: Arc::default(),
         leases,
         wall: Wall::at(clock.wall_before()),
@@ -253,7 +253,7 @@ impl Engine {
             (Arc::clone(&desk.readers), desk.doors.clone(), desk.clock.clone());
         let (config, agents) = (Arc::clone(&desk.config), Arc::clone(&desk.agents));
         let (undone, let_go) = (Arc::clone(&desk.undone), Arc::clone(&desk.let_go));
-        let (ends, no_room) = (desk.leases.ends(), Arc::clone(&desk.no_room));
+        let (ends, trouble) = (desk.leases.ends(), Arc::clone(&desk.trouble));
         let (tally, audience) = (Arc::clone(&desk.tally), Arc::clone(&desk.audience));
         let started = (doors.clock)();
         let protection = desk.writer.refuses().map(Refusal::from);
@@ -275,7 +275,7 @@ impl Engine {
             undone,
             let_go,
             ends,
-            no_room,
+            trouble,
             tally,
             audience,
             started,
@@ -385,20 +385,23 @@ impl Engine {
     /// Whether the last one who wrote found no room.
     #[must_use]
     pub fn had_no_room(&self) -> bool {
-        self.no_room.is_noted()
+        self.trouble.is_tight()
     }
 
-    /// Why all changes are refused, where they are: the store cannot be written, or has no room now. Room is
-    /// looked for first, where nobody writes.
+    /// Why all changes are refused, where they are: the store cannot be written, or has no room now. That is
+    /// looked at once more first, where nobody writes.
     #[must_use]
     pub fn refuses(&self) -> Option<Refusal> {
         if self.protection.is_some() {
             return self.protection.clone();
         }
-        if self.no_room.is_noted() {
+        if self.trouble.failed().is_some() {
+            self.door.at_desk(Desk::try_to_write);
+        }
+        if self.trouble.is_tight() {
             self.door.at_desk(Desk::look_for_room);
         }
-        self.no_room.is_noted().then(no_room)
+        self.trouble.failed().or_else(|| self.trouble.is_tight().then(no_room))
     }
 
     /// What was done since the process began.

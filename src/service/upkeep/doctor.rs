@@ -1,28 +1,20 @@
-//! Checks what workfs needs around it: a line each, with the way out.
+//! Checks what workfs needs around it (`environment`), and the store itself: a line each, with the way out.
 
-use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
-use workfs_mount::{DirState, Hindrance, MountLine};
+use workfs_mount::{DirState, MountLine};
 
+use super::environment;
 use super::govern::{Unfit, unfit};
 use super::misfits::{Misfits, misfits};
 use crate::config::{CONFIG_KEY, Config};
-use crate::names::{Shown, first_few, printable, shell_word};
+use crate::names::{first_few, printable, shell_word};
 use crate::service::fsck::outline;
-use crate::service::reply::text::size;
 use crate::service::status::chores_that_wait;
 use crate::service::{Exit, Reply, Service, Sink};
-use crate::store::sqlite::refuse_other;
-
-/// Free space below which a store is in danger, and below which it soon will be.
-const FREE_BYTES_BAD: u64 = 16 << 20;
-const FREE_BYTES_WARN: u64 = 512 << 20;
-
-/// The oldest kernel on which workfs is tested: FUSE 7.31 and `openat2` are older.
-const KERNEL_MIN: (u32, u32) = (5, 6);
+use crate::store::is_made;
 
 /// How many directories are named in one finding.
 const NAMED_MAX: usize = 10;
@@ -89,15 +81,15 @@ impl DoctorReport {
         if bad { Exit::Problems } else { Exit::Done }
     }
 
-    fn ok(&mut self, what: &str, found: impl Into<String>) {
+    pub(super) fn ok(&mut self, what: &str, found: impl Into<String>) {
         self.add(what, Health::Ok, found, None);
     }
 
-    fn warn(&mut self, what: &str, found: impl Into<String>, remedy: impl Into<String>) {
+    pub(super) fn warn(&mut self, what: &str, found: impl Into<String>, remedy: impl Into<String>) {
         self.add(what, Health::Warn, found, Some(remedy.into()));
     }
 
-    fn bad(&mut self, what: &str, found: impl Into<String>, remedy: impl Into<String>) {
+    pub(super) fn bad(&mut self, what: &str, found: impl Into<String>, remedy: impl Into<String>) {
         self.add(what, Health::Bad, found, Some(remedy.into()));
     }
 
@@ -122,18 +114,14 @@ pub fn doctor(
     sink: Sink<'_>,
 ) -> DoctorReport {
     let mut report = DoctorReport { findings: Vec::new() };
-    kernel(&mut report);
-    device(&mut report);
-    helper(&mut report);
-    files(&mut report, store, service.is_ok());
-    space(&mut report, store);
+    environment::look(&mut report, store, service.is_ok());
     match service {
         Ok(service) => {
             inside(&mut report, service, sink);
             chores(&mut report, service);
         }
         // What is said of its file says that already.
-        Err(_) if !store.exists() => {}
+        Err(_) if !is_made(store) => {}
         // This is what that names.
         Err((why, remedy)) if remedy.is_empty() || remedy.contains("workfs doctor") => {
             report.bad("store", why, RESTORE);
@@ -144,137 +132,9 @@ pub fn doctor(
     report
 }
 
-fn kernel(report: &mut DoctorReport) {
-    let release = std::fs::read_to_string("/proc/sys/kernel/osrelease").unwrap_or_default();
-    let release = release.trim().to_owned();
-    let mut numbers = release.split(|c: char| !c.is_ascii_digit()).map(str::parse::<u32>);
-    let found = match (numbers.next(), numbers.next()) {
-        (Some(Ok(major)), Some(Ok(minor))) => Some((major, minor)),
-        _ => None,
-    };
-    match found {
-        Some(found) if found >= KERNEL_MIN => report.ok("kernel", release),
-        _ if release.is_empty() => {
-            let remedy = "mount it: without /proc nothing is known of mounts and of processes";
-            report.bad("kernel", "/proc is not there", remedy);
-        }
-        _ => {
-            let (major, minor) = KERNEL_MIN;
-            report.warn("kernel", release, format!("use Linux {major}.{minor} or newer"));
-        }
-    }
-}
-
-fn device(report: &mut DoctorReport) {
-    match std::fs::File::options().read(true).write(true).open("/dev/fuse") {
-        Ok(_) => report.ok("/dev/fuse", "can be opened"),
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
-            let remedy = "load it with `modprobe fuse`; in a container, start it with \
-                          --device /dev/fuse --cap-add SYS_ADMIN";
-            report.bad("/dev/fuse", "is not there", remedy);
-        }
-        Err(error) => {
-            let remedy = "let this user open it: it is 0666 where udev made it";
-            report.bad("/dev/fuse", error.to_string(), remedy);
-        }
-    }
-}
-
-fn helper(report: &mut DoctorReport) {
-    let found = workfs_mount::find_fusermount();
-    let root = rustix::process::geteuid().is_root();
-    let install = "apt-get install fuse3";
-    match found {
-        Some(path) => {
-            let shown = path.shown();
-            match workfs_mount::hindrance(&path).filter(|_| !root) {
-                None => report.ok("fusermount3", shown),
-                Some(Hindrance::NotSetUserId) => {
-                    let found = format!("{shown} is not set-user-id and root's");
-                    let word = word(&path);
-                    report.bad(
-                        "fusermount3",
-                        found,
-                        format!("chown root {word}; chmod u+s {word}"),
-                    );
-                }
-                Some(Hindrance::NoSuid) => {
-                    let found =
-                        format!("{shown} lies on a file system that is mounted with nosuid");
-                    report.bad("fusermount3", found, "mount that without nosuid, or mount as root");
-                }
-                // A daemon that was started elsewhere mounts all the same.
-                Some(Hindrance::NoNewPrivileges) => {
-                    let found = format!("{shown} gets no rights of root from here (no_new_privs)");
-                    let remedy = "start the daemon outside of this sandbox (`workfs mount DIR` there), or \
-                                  allow new rights in it (`NoNewPrivileges=no` of a systemd unit)";
-                    report.warn("fusermount3", found, remedy);
-                }
-            }
-        }
-        None if root => report.warn("fusermount3", "is not there; root mounts without", install),
-        None => report.bad("fusermount3", "is not there", install),
-    }
-}
-
-fn files(report: &mut DoctorReport, store: &Path, is_open: bool) {
-    let shown = printable(store.as_os_str().as_encoded_bytes());
-    let mode = |path: &Path| std::fs::metadata(path).map(|meta| meta.permissions().mode() & 0o7777);
-    match mode(store) {
-        // What is told of the store says so; nobody is to change another program's file.
-        Ok(_) if !is_open && refuse_other(store).is_err() => {}
-        Ok(mode) if mode & 0o077 == 0 => {
-            report.ok("store file", format!("{} ({mode:04o})", shown));
-        }
-        Ok(mode) => {
-            let found = format!("{} is {mode:04o}: others can read it", shown);
-            report.bad("store file", found, format!("chmod 600 {}", word(store)));
-        }
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
-            let found = format!("{} is not there", shown);
-            report.warn("store file", found, "`workfs mount DIR` or `workfs init` makes it");
-        }
-        Err(error) => {
-            let found = format!("{}: {error}", shown);
-            report.bad("store file", found, "use a store of your own: `--store`");
-        }
-    }
-    let dir = parent(store);
-    let shown_dir = printable(dir.as_os_str().as_encoded_bytes());
-    match mode(&dir) {
-        Ok(mode) if mode & 0o022 != 0 && mode & 0o1000 == 0 => {
-            let found = format!("{} is {mode:04o}: others can replace the store", shown_dir);
-            report.bad("store directory", found, format!("chmod 700 {}", word(&dir)));
-        }
-        Ok(mode) => report.ok("store directory", format!("{} ({mode:04o})", shown_dir)),
-        Err(error) => {
-            let found = format!("{}: {error}", shown_dir);
-            report.warn("store directory", found, "`workfs mount` makes it");
-        }
-    }
-}
-
 /// A path in a command that somebody is told to give.
-fn word(path: &Path) -> String {
+pub(super) fn word(path: &Path) -> String {
     shell_word(path.as_os_str().as_encoded_bytes())
-}
-
-fn parent(store: &Path) -> PathBuf {
-    match store.parent() {
-        Some(dir) if !dir.as_os_str().is_empty() => dir.to_owned(),
-        _ => PathBuf::from("."),
-    }
-}
-
-fn space(report: &mut DoctorReport, store: &Path) {
-    let Ok(stat) = rustix::fs::statvfs(parent(store)) else { return };
-    let free = stat.f_bavail.saturating_mul(stat.f_frsize);
-    let found = format!("{} where the store lies", size(free));
-    match free {
-        0..FREE_BYTES_BAD => report.bad("free space", found, "free some now"),
-        FREE_BYTES_BAD..FREE_BYTES_WARN => report.warn("free space", found, "free some soon"),
-        _ => report.ok("free space", found),
-    }
 }
 
 fn inside(report: &mut DoctorReport, service: &Service, sink: Sink<'_>) {
@@ -284,6 +144,8 @@ fn inside(report: &mut DoctorReport, service: &Service, sink: Sink<'_>) {
         let remedy = "make it writable, unmount it (`workfs unmount --all`) and mount it again; till then it \
                       can be read";
         report.warn("store", found, remedy);
+    } else if let Some(refusal) = service.engine.refuses() {
+        report.bad("store", format!("takes no change: {refusal}"), refusal.remedy);
     }
     entries(report, service);
     kept_layout(report, service);
@@ -443,55 +305,4 @@ fn answers(dir: PathBuf) -> Option<std::io::Result<()>> {
     // Not a `stat`: the kernel may answer that for a process long gone.
     let ask = move || rustix::fs::statvfs(&dir).map(drop).map_err(Into::into);
     workfs_mount::within(MOUNT_ANSWERS_WITHIN, ask).unwrap_or_else(|error| Some(Err(error)))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_way_out_can_be_typed_whatever_the_store_is_called() {
-        let dir = tempfile::tempdir().unwrap();
-        let dir = dir.path().join("it's one");
-        let store = dir.join("my store.db");
-        std::fs::create_dir(&dir).unwrap();
-        std::fs::write(&store, "").unwrap();
-        let open = |path: &Path| {
-            std::fs::set_permissions(path, std::fs::Permissions::from_mode(0o777)).unwrap();
-        };
-        open(&store);
-        open(&dir);
-        let look = || {
-            let mut report = DoctorReport { findings: Vec::new() };
-            files(&mut report, &store, false);
-            report
-        };
-        let ways: Vec<_> = look().findings.into_iter().filter_map(|one| one.remedy).collect();
-        assert_eq!(ways.len(), 2, "{ways:?}");
-        for way in ways {
-            let typed = std::process::Command::new("sh").args(["-c", &way]).status().unwrap();
-            assert!(typed.success(), "{way}");
-        }
-        assert_eq!(look().exit(), Exit::Done);
-    }
-
-    #[test]
-    fn what_others_can_read_or_replace_is_bad() {
-        let dir = tempfile::tempdir().unwrap();
-        let store = dir.path().join("s.db");
-        std::fs::write(&store, "").unwrap();
-        let health = |mode: u32, dir_mode: u32| {
-            let set = |path: &Path, mode| {
-                std::fs::set_permissions(path, std::fs::Permissions::from_mode(mode)).unwrap();
-            };
-            set(&store, mode);
-            set(dir.path(), dir_mode);
-            let mut report = DoctorReport { findings: Vec::new() };
-            files(&mut report, &store, false);
-            report.exit()
-        };
-        assert_eq!(health(0o600, 0o700), Exit::Done);
-        assert_eq!(health(0o644, 0o700), Exit::Problems);
-        assert_eq!(health(0o600, 0o777), Exit::Problems);
-    }
 }

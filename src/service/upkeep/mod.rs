@@ -5,6 +5,7 @@
 pub(super) mod anew;
 pub(super) mod backup;
 pub(super) mod doctor;
+mod environment;
 pub(super) mod gc;
 pub(super) mod govern;
 pub(super) mod misfits;

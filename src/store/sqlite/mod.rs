@@ -5,6 +5,7 @@
 
 // What is stored: tables, big files beside them, and the log that brings both to the disk.
 mod extents;
+mod failed_reads;
 mod log;
 mod tables;
 mod writer;

@@ -17,7 +17,8 @@
 //! - What lies beside the tables ([`extents`]) is flushed before the log is, whoever flushes it, and so is what
 //!   came there meanwhile before that flush counts as done.
 //!
-//! Deliberately not here: every other file and method; they are those of SQLite's own default.
+//! Deliberately not here: every other file and method; they are those of SQLite's own default (but see
+//! [`failed_reads`]).
 
 use std::cell::Cell;
 use std::ffi::{CStr, OsStr, c_int, c_void};
@@ -29,6 +30,7 @@ use std::sync::{Arc, OnceLock};
 use rusqlite::ffi::{self, sqlite3_file, sqlite3_io_methods, sqlite3_vfs};
 
 use crate::store::sqlite::extents::{self, Extents};
+use crate::store::sqlite::failed_reads;
 use crate::store::{Result, StoreError, open_itself};
 
 /// The name under which SQLite knows it.
@@ -219,7 +221,11 @@ unsafe extern "C" fn open(
         debug_assert!(!std::ptr::eq(original, ours), "ours is not registered as the default");
         let Some(open) = (*original).xOpen else { return ffi::SQLITE_CANTOPEN };
         if flags & ffi::SQLITE_OPEN_WAL == 0 {
-            return open(original, name, file, flags, out);
+            let code = open(original, name, file, flags, out);
+            if code == ffi::SQLITE_OK && flags & ffi::SQLITE_OPEN_MAIN_DB != 0 {
+                failed_reads::tell(file);
+            }
+            return code;
         }
         (*file).pMethods = std::ptr::null();
         let code = open(original, name, real(file), flags, out);
@@ -262,7 +268,7 @@ unsafe extern "C" fn read(
     // SAFETY: see above.
     unsafe {
         spilled!(file);
-        forward!(file, xRead, buffer, length, offset)
+        failed_reads::told(forward!(file, xRead, buffer, length, offset))
     }
 }
 
