@@ -274,7 +274,7 @@ pub fn answered<T: Send + 'static>(
 ) -> Result<T, Failure> {
     let shown = path.shown();
     let answer = workfs_mount::within(MOUNT_ANSWER_WAIT, ask);
-    let answer = answer.map_err(|error| Failure::io(format!("looking at {shown}"), &error))?;
+    let answer = answer.map_err(|error| Failure::start(format!("looking at {shown}"), &error))?;
     answer.ok_or_else(|| {
         let around = absolute(path).ok().and_then(|path| mount_table::around(&path));
         let reason = match around.filter(MountLine::is_fuse) {

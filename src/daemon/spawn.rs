@@ -139,10 +139,9 @@ pub fn start(options: &Options) -> Result<Spawned, Failure> {
             let _ = spawned.child.wait();
             // Why the store cannot be opened is told to whoever asked; nothing is left beside it. A daemon
             // that has the store by this name logs to the same file; by another name it does not.
-            if matches!(failure.cause, Cause::Store | Cause::Held)
-                && !is_held(options.paths.store())
-                && !is_held(&options.paths.socket())
-            {
+            let is_useless =
+                matches!(failure.cause, Cause::Store | Cause::Held) || !options.paths.exists();
+            if is_useless && !is_held(options.paths.store()) && !is_held(&options.paths.socket()) {
                 remove_log();
             }
             return Err(failure);
