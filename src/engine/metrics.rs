@@ -10,7 +10,7 @@
 
 use std::fmt::{Display, Write as _};
 
-use super::{Engine, kind_of, running_leases};
+use super::{Engine, kind_of, parked_records, running_leases};
 use crate::config::Config;
 use crate::names::ShownPath;
 use crate::numbers::{G, Operation, Times};
@@ -79,9 +79,11 @@ impl Text {
     fn store(&mut self, read: &dyn Read, config: &Config) -> Result<()> {
         let last = read.last_event()?.map_or(G(0), |event| event.g);
         self.one(("workfs_events_total", COUNTER, "Events in the ledger."), last);
+        let mut workspaces = read.workspaces()?;
+        workspaces.retain(|workspace| workspace.dir.is_some());
         let name = "workfs_records";
         self.head((name, GAUGE, "Records by workspace, kind and state."));
-        for workspace in read.workspaces()?.iter().filter(|workspace| workspace.dir.is_some()) {
+        for workspace in &workspaces {
             let (binding, kind) = (config.bind(&workspace.path), kind_of(config, workspace));
             let path = ShownPath::from(&workspace.path);
             let mut states = read.live_records(workspace.key)?;
@@ -97,6 +99,13 @@ impl Text {
                     [("workspace", &path), ("kind", &kind), ("state", &state)];
                 self.sample(name, &labels, count);
             }
+        }
+        let name = "workfs_parked_records";
+        self.head((name, GAUGE, "Records whose name went to a backup, by workspace and kind."));
+        for workspace in &workspaces {
+            let (path, kind) = (ShownPath::from(&workspace.path), kind_of(config, workspace));
+            let labels: [(&str, &dyn Display); 2] = [("workspace", &path), ("kind", &kind)];
+            self.sample(name, &labels, parked_records(read, workspace)?);
         }
         self.one(("workfs_leases", GAUGE, "Leases that run."), running_leases(read)?);
         Ok(())

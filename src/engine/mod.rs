@@ -87,8 +87,8 @@ pub use past::whence::{Elsewhere, Told, Whence, whence};
 pub use places::at_path::{as_far_as_there, node_at};
 pub use places::computed::{is_shown, only_shown, told_why};
 pub use places::governed::{
-    Governed, Home, Slot, governed, is_plain, kind_of, path_below, path_of, path_of_dir, slot,
-    would_be_governed,
+    Governed, Home, Slot, governed, is_plain, kind_of, parked_records, path_below, path_of,
+    path_of_dir, slot, would_be_governed,
 };
 pub use places::quota::inodes_in;
 pub use places::scopes::{ScopeTicket, Scopes};

@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use super::find::state_dirs;
 use super::{Exit, Failure, Service};
 use crate::config::Config;
-use crate::engine::{node_at, running_leases};
+use crate::engine::{node_at, parked_records, running_leases};
 use crate::kind::State;
 use crate::ledger::path_of_ledger;
 use crate::names::{Shown, ShownPath};
@@ -34,6 +34,8 @@ pub struct WorkspaceStatus {
     pub kind: String,
     /// Its states, in the kind's order.
     pub states: Vec<StateCount>,
+    /// Records that lie in no directory: their names went to backups.
+    pub parked: u64,
 }
 
 /// A directory with a quota.
@@ -92,7 +94,8 @@ impl StatusReport {
                 0 => format!("{} {}", one.state, one.records),
                 drafts => format!("{} {} (+{})", one.state, one.records, counted(drafts, "draft")),
             };
-            let states: Vec<String> = workspace.states.iter().map(count).collect();
+            let parked = (workspace.parked > 0).then(|| format!("parked {}", workspace.parked));
+            let states: Vec<String> = workspace.states.iter().map(count).chain(parked).collect();
             out.push_str(&format!(
                 "{}/ ({}): {}\n",
                 workspace.path,
@@ -211,7 +214,8 @@ fn workspaces(read: &dyn Read, config: &Config) -> Result<Vec<WorkspaceStatus>, 
             })?;
         }
         let (path, kind) = (ShownPath::from(&workspace.path), binding.kind.name().to_string());
-        workspaces.push(WorkspaceStatus { path, kind, states });
+        let parked = parked_records(read, workspace)?;
+        workspaces.push(WorkspaceStatus { path, kind, states, parked });
     }
     Ok(workspaces)
 }

@@ -75,6 +75,39 @@ fn commands_without_a_daemon_meet_it_as_a_full_disk() {
     }
 }
 
+// P4.3 P4.6
+#[test]
+fn a_backup_for_which_there_is_no_room_is_none_however_much_of_it_there_was_room_for() {
+    let fixture = Fixture::new();
+    let text: Vec<u8> =
+        (0..1_250_000_u32).flat_map(|n| (n.wrapping_mul(n) as u16).to_le_bytes()).collect();
+    // What lies beside the tables comes last.
+    fs::write(fixture.path("big"), &text).unwrap();
+    fixture.unmount_all();
+    fixture.await_no_daemon();
+    let (whole, partly) = (fixture.outside("whole"), fixture.outside("partly"));
+    fixture.workfs(&["backup", whole.to_str().unwrap()]).success();
+    let kib = u32::try_from(fs::metadata(&whole).unwrap().len() / 1024).unwrap();
+    for missing in [4, 40, 1000, 2000, kib - 100] {
+        let ran = limited(&fixture, kib - missing, "backup \"$OUT/partly\"");
+        assert!(ran.code == 12 && ran.stderr.contains("nothing was kept"), "{missing}: {ran}");
+        let names = fs::read_dir(partly.parent().unwrap()).unwrap();
+        let left = names.map(|one| one.unwrap().file_name());
+        let left: Vec<_> =
+            left.filter(|name| name.to_str().unwrap().starts_with("partly")).collect();
+        assert!(left.is_empty(), "{missing}: {left:?}");
+    }
+    limited(&fixture, kib, "backup \"$OUT/partly\"").success();
+    let restored = fixture.outside("restored.db");
+    let mut restore = std::process::Command::new(program());
+    restore.arg("--store").arg(&restored).arg("restore").arg(&partly);
+    run(&mut restore).success();
+    let mut export = std::process::Command::new(program());
+    export.arg("--store").arg(&restored).arg("export").arg(fixture.outside("tree"));
+    run(&mut export).success();
+    assert!(fs::read(fixture.outside("tree/big")).unwrap() == text);
+}
+
 // P4.3
 #[test]
 fn where_no_file_may_be_written_the_store_is_read_and_the_limit_is_named() {

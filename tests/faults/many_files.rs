@@ -13,6 +13,9 @@ use crate::harness::{
 
 const FILES: usize = 10_000;
 
+/// Lets go of what the tests themselves were started with.
+const CLOSED: &str = "exec 3>&- 4>&- 5>&- 6>&- 7>&- 8>&- 9>&-";
+
 /// What the daemon has in memory, in MiB.
 fn resident_mib(fixture: &Fixture) -> u64 {
     let status = fs::read_to_string(format!("/proc/{}/status", fixture.daemon_pid())).unwrap();
@@ -55,7 +58,8 @@ fn a_store_is_not_left_behind_for_want_of_descriptors() {
         let fixture = Setup::default().prepare();
         let (workfs, store) = (program(), fixture.store().display());
         let dir = fixture.root().display();
-        let script = format!("ulimit -n {limit}; exec {workfs} --store {store} mount {dir}");
+        let script =
+            format!("{CLOSED}; ulimit -n {limit}; exec {workfs} --store {store} mount {dir}");
         let ran = fixture.sh(&format!("cd /; ({script})"));
         // As a limit that was met, wherever it was.
         assert_eq!(ran.code, 75, "{limit}: {ran}");
@@ -84,7 +88,8 @@ fn who_takes_in_or_out_without_descriptors_hears_of_that_limit() {
     let mut done = [false; 2];
     for limit in 4..40 {
         for (nth, command) in commands.iter().enumerate() {
-            let script = format!("ulimit -n {limit}; exec {workfs} --store {store} {command}");
+            let script =
+                format!("{CLOSED}; ulimit -n {limit}; exec {workfs} --store {store} {command}");
             let ran = fixture.sh(&format!("cd /; ({script})"));
             let is_told = ran.code == 75 && ran.to_string().contains("raise the limit");
             // What an export has written before it lacked one, the next does not overwrite.

@@ -25,6 +25,38 @@ fn node_copy_file_of_promises() {
     judge("node", &format!("{NODE} fs.promises.copyFile(NEW, F)'"));
 }
 
+// P3.1
+#[test]
+fn node_copies_to_where_a_backup_was_made_of_what_was_there() {
+    let copies =
+        "try { fs.renameSync(F, F + \"~\"); fs.copyFileSync(NEW, F); fs.unlinkSync(F + \"~\") }
+        catch (error) { fs.renameSync(F + \"~\", F); throw error }'";
+    judge("node", &format!("{NODE} {copies}"));
+}
+
+// P3.1
+#[test]
+fn python_unlinks_what_it_could_not_write_and_takes_its_backup_back() {
+    for mode in ["x", "w"] {
+        let script = format!(
+            "\"$PYTHON\" -c 'import os
+F = os.environ[\"F\"]
+os.rename(F, F + \".bak\")
+try:
+    with open(F, \"{mode}\") as f:
+        f.write(open(os.environ[\"NEW\"]).read())
+except OSError:
+    try:
+        os.unlink(F)
+    finally:
+        os.rename(F + \".bak\", F)
+os.unlink(F + \".bak\")
+'"
+        );
+        judge("sh", &script);
+    }
+}
+
 // P1.4 P3.1
 #[test]
 fn node_copies_at_the_same_time() {

@@ -6,12 +6,15 @@ use crate::harness::{Fixture, Task, save};
 use crate::way::Way;
 
 fn vim(options: &str) {
+    // Of what lies in `/tmp` it makes no backup, if it is not told to.
     // `cquit` is reached only where `wq` failed; silent mode prints nothing by itself.
     let script = format!(
-        "vim -N -u NONE -i NONE -es -c 'set {options}' -c \"%s/^$OLD_LINE\\$/$NEW_LINE/\" -c wq \
+        "vim -N -u NONE -i NONE -es -c 'set backupskip= {options}' -c \"%s/^$OLD_LINE\\$/$NEW_LINE/\" -c wq \
          -c 'call writefile([v:errmsg], \"/dev/stderr\", \"a\")' -c 'cquit 1' \"$F\""
     );
-    let leaves = if options.contains(" backup ") { &["~"][..] } else { &[] };
+    // One that it copied stays where the save was refused.
+    let keeps = options.contains(" backup ") || options.contains("backupcopy=yes");
+    let leaves = if keeps { &["~"][..] } else { &[] };
     Way { needs: &["vim"], script: &script, leaves, ..Way::default() }.judge();
 }
 

@@ -174,6 +174,16 @@ fn who_asks_hears_why_a_record_is_flagged_and_what_to_do() {
     bob(&fixture, "mv assigned/bob/t-1.yaml assigned/bob/t-1.yaml~").success();
     let said = fixture.workfs(&["list"]).success().stdout;
     assert!(said.contains("parked, flagged") && said.contains("W014"), "{said}");
+    // It is counted, though it lies in no directory.
+    let status = fixture.workfs(&["status"]).success().stdout;
+    assert!(status.contains("assigned 0, ") && status.contains(", parked 1\n"), "{status}");
+    let status = fixture.workfs(&["status", "--json"]).success().json();
+    assert_eq!(status["workspaces"][0]["parked"], 1, "{status}");
+    let status = fs::read_to_string(fixture.path(".workfs/status")).unwrap();
+    assert!(status.ends_with("\n  parked: 1\n"), "{status}");
+    let metrics = fs::read_to_string(fixture.path(".workfs/metrics")).unwrap();
+    let parked = "\nworkfs_parked_records{workspace=\"work\",kind=\"task\"} 1\n";
+    assert!(metrics.contains(parked), "{metrics}");
     fixture.fsck_clean();
 }
 

@@ -34,6 +34,7 @@ const NAMES_THE_MOUNT: &[&str] = &[
     "src/daemon/",
     "src/cli/",
     "src/service/upkeep/doctor.rs",
+    "src/service/upkeep/environment.rs",
     "src/service/export/target.rs",
     "src/engine/mod.rs",
     "src/engine/actors/context.rs",

@@ -147,6 +147,19 @@ pub fn kind_of(config: &Config, workspace: &WorkspaceRow) -> String {
     binding.map_or_else(|| workspace.kind.clone(), |binding| binding.kind.name().to_string())
 }
 
+/// How many records of a workspace have no name, since theirs went to a backup.
+///
+/// # Errors
+/// A failure of the store.
+pub fn parked_records(read: &dyn Read, workspace: &WorkspaceRow) -> Result<u64> {
+    let mut parked = 0;
+    read.parked(workspace.key, &mut |_| {
+        parked += 1;
+        true
+    })?;
+    Ok(parked)
+}
+
 /// Whether directory `dir` is none of a workspace's: no row says so, or the row of one that the configuration has
 /// makes nothing of it any more.
 ///

@@ -13,7 +13,7 @@ use rusqlite::{Connection, OpenFlags};
 use rustix::fs::{AtFlags, CWD, StatxFlags, statx};
 
 use super::beside::never_wait;
-use super::{fail, owners_alone, reading};
+use super::{cause, fail, owners_alone, reading};
 use crate::names::Shown;
 use crate::store::{Identity, Result, StoreError, open_own};
 
@@ -40,9 +40,34 @@ pub(super) fn open((target, made): (&Path, Identity)) -> Result<Connection> {
         return Err(failed(replaced()));
     }
     copy.pragma_update(None, "locking_mode", "exclusive").map_err(fail)?;
-    // One that fails is thrown away as a whole; of a file that one would stay beside it.
-    copy.pragma_update(None, "journal_mode", "memory").map_err(fail)?;
+    journal(&copy, IN_MEMORY)?;
     Ok(copy)
+}
+
+/// A copy that fails is thrown away as a whole; of a file the journal would stay beside it.
+const IN_MEMORY: &str = "memory";
+
+/// Has what changes the copy noted so; SQLite tells no error where it goes on as it did.
+fn journal(copy: &Connection, mode: &str) -> Result<()> {
+    let set = copy.pragma_update_and_check(None, "journal_mode", mode, |row| row.get(0));
+    let set: String = set.map_err(|error| cause(copy, error))?;
+    if set == mode {
+        Ok(())
+    } else {
+        Err(StoreError::Failed(format!("the copy's journal is {set}")))
+    }
+}
+
+/// Has what follows written into the copy itself: it has the pages of the store by now, which say that it has a log,
+/// whose last part would be moved when the copy is closed, where no failure is told of.
+pub(super) fn without_log(copy: &Connection) -> Result<()> {
+    journal(copy, IN_MEMORY)
+}
+
+/// Closes a copy that is whole, and is to have a log when it is opened.
+pub(super) fn close(copy: Connection) -> Result<()> {
+    journal(&copy, "wal")?;
+    copy.close().map_err(|(copy, error)| cause(&copy, error))
 }
 
 /// The file itself, its owner's alone.

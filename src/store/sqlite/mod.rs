@@ -481,12 +481,14 @@ impl Readers for Sqlite {
         source.sql.execute_batch("BEGIN; SELECT count(*) FROM sqlite_schema").map_err(fail)?;
         let copied = copying::pages(&source.sql, &mut copy, progress);
         let is_whole = copied.map_err(|error| cause(&copy, error))?;
-        let is_whole = is_whole && self.extents.copy_into(&copy, progress)?;
+        let is_whole = is_whole && {
+            copying::without_log(&copy)?;
+            self.extents.copy_into(&copy, progress)?
+        };
         source.sql.execute_batch("COMMIT").map_err(fail)?;
         self.idle.give_back(source);
         if is_whole {
-            let logged = copy.pragma_update(None, "journal_mode", "wal");
-            logged.map_err(|error| cause(&copy, error))?;
+            copying::close(copy)?;
         }
         Ok(is_whole)
     }

@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 
 use crate::config::Config;
-use crate::engine::kind_of;
+use crate::engine::{kind_of, parked_records};
 use crate::numbers::G;
 use crate::store::{Read, Result};
 
@@ -16,6 +16,12 @@ pub(super) fn render(read: &dyn Read, config: &Config) -> Result<String> {
         let _ = writeln!(out, "{} ({}):", workspace.path, kind_of(config, workspace));
         for (state, count) in read.live_records(workspace.key)? {
             let _ = writeln!(out, "  {state}: {count}");
+        }
+        match parked_records(read, workspace)? {
+            0 => {}
+            parked => {
+                let _ = writeln!(out, "  parked: {parked}");
+            }
         }
     }
     Ok(out)

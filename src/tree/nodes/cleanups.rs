@@ -8,6 +8,7 @@
 //! family, too: once for each save, and soon after it. A file that was new goes. Deliberately not
 //! here: the `rm` of what a shell saved in its place, which means what it does.
 
+use std::sync::Arc;
 use std::time::Instant;
 
 use parking_lot::Mutex;
@@ -127,13 +128,25 @@ impl WorkTree {
         staged: &Staged,
         reply: Reply<T>,
     ) -> Reply<T> {
+        let Some(me) = self.me() else { return reply };
         let kept = staged.what.key().map_or(Kept::File(ino), Kept::Record);
-        let (true, Some(me)) = (staged.was_there, self.me()) else { return reply };
-        let by = Writer { kept, thread: caller.pid, handle };
-        Reply::new(move |answer| {
+        // Where its name is that of a record that went to a backup, that comes back with this file.
+        let may_come_back = staged.is_draft();
+        if !(staged.was_there || may_come_back) {
+            return reply;
+        }
+        let (thread, cleanups) = (caller.pid, Arc::clone(&me));
+        let kept = move || match may_come_back {
+            true => me.read(|read| record_in(read, ino)).ok().flatten(),
+            false => Some(kept),
+        };
+        Reply::new(move |answer: Result<T, Errno>| {
+            let cleanups = &cleanups.handles.cleanups;
+            let kept = (answer.is_err() || !cleanups.is_idle()).then(kept).flatten();
+            let by = kept.map(|kept| Writer { kept, thread, handle });
             match answer.is_ok() {
-                true => me.handles.cleanups.forget(by),
-                false => me.handles.cleanups.note(by),
+                true => by.into_iter().for_each(|by| cleanups.forget(by)),
+                false => by.into_iter().for_each(|by| cleanups.note(by)),
             }
             reply.send(answer);
         })
@@ -184,11 +197,15 @@ impl WorkTree {
     }
 }
 
+fn record_in(read: &dyn Read, file: Ino) -> Result<Option<Kept>, StoreError> {
+    Ok(read.record_at(file)?.map(|record| Kept::Record(record.key)))
+}
+
 fn kept_at(read: &dyn Read, dir: Ino, name: &FileName) -> Result<Vec<Kept>, StoreError> {
     let Some(node) = read.lookup(dir, name)? else { return Ok(Vec::new()) };
     Ok(match node.class {
         Class::Record => {
-            let record = read.record_at(node.ino)?.map(|record| Kept::Record(record.key));
+            let record = record_in(read, node.ino)?;
             record.into_iter().chain([Kept::Source(node.ino)]).collect()
         }
         Class::Draft => Vec::new(),
