@@ -287,6 +287,14 @@ pub const OLD_PAGES_LOOKED_AT_MIN: usize = 1024;
 /// when the thread that opened it runs. Who opens it meanwhile drops them, too.
 pub const OLD_PAGES_GO_WITHIN: Duration = Duration::from_secs(1);
 
+/// So long a thread that was told that a file has changed, and has no lock of it, is given to drop the pages of before:
+/// mostly it takes some microseconds.
+pub const PAGES_GO_WITHIN: Duration = Duration::from_millis(20);
+
+/// Files that somebody has locked, and another mount has changed since, of which is remembered that a kernel may have
+/// old pages: some megabytes.
+pub const SETTLING_MAX: usize = 1 << 16;
+
 /// So many directories of `.workfs/history/` have numbers before those are looked for that no kernel knows any more:
 /// some hundred bytes each.
 pub const PASTS_LOOKED_AT_MIN: usize = 1024;

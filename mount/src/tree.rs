@@ -372,9 +372,13 @@ pub trait Tree: Send + Sync + 'static {
     fn requests(&self) -> Arc<Requests> {
         Arc::default()
     }
-    /// Who has a handle has got a lock through it, and is told so when this returns. What others let go of is handed
+    /// A thread has got a lock through a handle, and is told so by `reply`. What others let go of is handed
     /// on by the thread that does so: it must not wait for another request.
-    fn locked(&self, _ino: Ino, _handle: Handle) {}
+    fn locked(&self, _by: (MountId, u32), _ino: Ino, _handle: Handle, reply: Reply<()>) {
+        reply.send(Ok(()));
+    }
+    /// A thread is about to let go of a lock.
+    fn unlocks(&self, _by: (MountId, u32), _ino: Ino) {}
     /// Whether this thread is of the tree's own process and uses a mount for the tree's own ends:
     /// no sign of anybody's life.
     fn is_own_thread(&self, _thread: u32) -> bool {

@@ -25,9 +25,9 @@ use std::os::unix::ffi::OsStrExt;
 use std::sync::Arc;
 
 use workfs_mount::{
-    Caller, Detail, DirEntry, Entry, Errno, FsStat, Handle, Locks, Look, NewNode, OpenFlags,
-    Opened, PollReady, PollWake, RenameMode, Reply, Requests, SeekHole, SetAttr, Tree, WriteAt,
-    XattrMode,
+    Caller, Detail, DirEntry, Entry, Errno, FsStat, Handle, Locks, Look, MountId, NewNode,
+    OpenFlags, Opened, PollReady, PollWake, RenameMode, Reply, Requests, SeekHole, SetAttr, Tree,
+    WriteAt, XattrMode,
 };
 
 pub use callers::identity::Identity;
@@ -45,7 +45,7 @@ use crate::store::{Node, Read, StoreError};
 use callers::seen;
 use computed::Computed;
 use computed::pasts::Pasts;
-use handles::{Handles, overtaken, pins};
+use handles::{Handles, Open, overtaken, pins};
 use kernels::taken::Try;
 use kernels::told;
 use nodes::{change, ghosts};
@@ -309,8 +309,19 @@ impl Tree for WorkTree {
         self.seek_file(ino, handle, offset, seek)
     }
 
-    fn locked(&self, ino: Ino, handle: Handle) {
+    fn locked(&self, by: (MountId, u32), ino: Ino, handle: Handle, reply: Reply<()>) {
         self.look_again_when_locked(ino, handle);
+        match self.handles.get(handle).as_deref() {
+            Some(Open::Plain { append: false, .. }) => {
+                self.hub.settling.locked((by.0, ino), (by.1, handle), reply);
+            }
+            // What goes past the pages finds none.
+            _ => reply.send(Ok(())),
+        }
+    }
+
+    fn unlocks(&self, (mount, thread): (MountId, u32), ino: Ino) {
+        self.hub.settling.unlocks(mount, ino, thread);
     }
 
     fn locks(&self) -> &Arc<Locks> {
@@ -423,6 +434,7 @@ impl Tree for WorkTree {
     }
 
     fn flush(&self, caller: &Caller, ino: Ino, handle: Handle, reply: Reply<()>) {
+        self.hub.settling.unlocks(caller.mount, ino, caller.pid);
         self.judge(caller, ino, handle, Call::Flush, reply);
     }
 

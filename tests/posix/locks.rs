@@ -349,6 +349,51 @@ fn a_link_keeps_a_count() {
     counts_right(r#"till(lambda: os.link(name, "l"))"#, r#"os.unlink("l")"#);
 }
 
+/// Who shares a lock reads what was written under the last one that was exclusive, all of it: one writes through one
+/// mount, and several read through another by descriptors that they keep.
+fn shared_reads_are_whole(take: [&str; 2], leave: &str) {
+    let (fixture, dirs) = two_mounts();
+    fs::write(fixture.path("scratchpad/pages"), vec![b'0'; 8 * 4096]).unwrap();
+    let [exclusive, shared] = take;
+    let program = format!(
+        r#"
+import fcntl, os
+os.chdir(sys.argv[2])
+file = os.open("pages", os.O_RDWR)
+ready()
+for turn in range(400):
+    if sys.argv[1] == "0":
+        {exclusive}
+        for page in range(8): os.pwrite(file, b"%08d" % turn, page * 4096)
+    else:
+        {shared}
+        seen = {{os.pread(file, 8, page * 4096) for page in range(8)}}
+        if len(seen) > 1: sys.exit("%s in turn %d" % (seen, turn))
+    {leave}
+"#
+    );
+    let dirs: Vec<_> = (0..5).map(|nth: usize| dirs[nth.min(1)].clone()).collect();
+    Workers::start(&Worker::Python(&program), &dirs, &[]).go_and_finish();
+}
+
+// P7.4 P7.6
+#[test]
+fn who_shares_flock_reads_nothing_torn_through_another_mount() {
+    for _ in 0..4 {
+        let take = ["fcntl.flock(file, fcntl.LOCK_EX)", "fcntl.flock(file, fcntl.LOCK_SH)"];
+        shared_reads_are_whole(take, "fcntl.flock(file, fcntl.LOCK_UN)");
+    }
+}
+
+// P7.4 P7.6
+#[test]
+fn who_shares_fcntl_reads_nothing_torn_through_another_mount() {
+    for _ in 0..4 {
+        let take = ["fcntl.lockf(file, fcntl.LOCK_EX)", "fcntl.lockf(file, fcntl.LOCK_SH)"];
+        shared_reads_are_whole(take, "fcntl.lockf(file, fcntl.LOCK_UN)");
+    }
+}
+
 // P7.6
 #[test]
 fn a_mount_that_is_taken_away_lets_go() {

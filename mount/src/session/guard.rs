@@ -105,12 +105,14 @@ impl Adapter {
     /// Takes or lets go of a lock, or waits for it; the tree hears that it is had before who asked does.
     pub(crate) fn set_lock(&self, wanted: Wanted, reply: Reply<()>) {
         let (ino, handle) = (wanted.ino, wanted.lock.handle);
-        let (calls, ask) = (self.calls.clone(), wanted.ask);
-        let reply = Reply::new(move |result: Result<(), Errno>| {
-            if result.is_ok() && ask != Ask::Unlock {
-                calls.guard("locked", |tree| tree.locked(ino, handle));
-            }
-            reply.send(result);
+        let (calls, by) = (self.calls.clone(), (self.calls.mount, wanted.thread));
+        if wanted.ask == Ask::Unlock {
+            calls.guard("unlocks", |tree| tree.unlocks(by, ino));
+            return self.locks.set(wanted, reply);
+        }
+        let reply = Reply::new(move |result: Result<(), Errno>| match result {
+            Ok(()) => drop(calls.guard("locked", |tree| tree.locked(by, ino, handle, reply))),
+            Err(_) => reply.send(result),
         });
         self.locks.set(wanted, reply);
     }

@@ -324,6 +324,7 @@ impl Handles {
     pub fn remove(&self, handle: Handle) -> Option<Arc<Open>> {
         let Row { ino, mount, open, .. } = self.table.write().remove(handle)?;
         self.sizes.end(mount, ino, handle);
+        self.hub.settling.closed(mount, ino, handle);
         if matches!(*open, Open::Plain { runs: true, .. }) {
             self.running.remove(ino);
         }

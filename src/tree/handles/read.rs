@@ -21,6 +21,7 @@ impl WorkTree {
         (offset, size): (u64, usize),
         reply: Reply<Vec<u8>>,
     ) {
+        self.hub.settling.reads(caller.mount, ino, caller.pid);
         let Some(open) = self.handles.get(handle) else { return reply.send(Err(Errno::EBADF)) };
         match &*open {
             Open::Wait(waited) => self.await_ready(caller, waited, size, reply),

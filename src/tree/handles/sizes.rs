@@ -164,6 +164,7 @@ impl WorkTree {
         ttl: Duration,
     ) -> Entry {
         let (ino, saved) = (attr.ino, attr.size);
+        self.hub.settling.told(caller.mount, ino, caller.pid);
         let sizes = &self.handles.sizes;
         let Some(file) = sizes.other_than(saved, caller.mount, ino) else {
             return Entry::new(attr, ttl);

@@ -17,6 +17,7 @@ use super::changed::Changed;
 use super::moved_away::MovedAway;
 use super::old_pages::OldPages;
 use super::parted::Parted;
+use super::settling::Settling;
 use super::taken_in::TakenIn;
 use super::told::{Going, Stage};
 use super::touched::{Touch, Touched, Touches};
@@ -62,6 +63,7 @@ pub struct Hub {
     pub(in crate::tree) seen: Arc<Seen>,
     pub(in crate::tree) unborn: Arc<Unborn>,
     old_pages: Mutex<OldPages>,
+    pub(in crate::tree) settling: Arc<Settling>,
     pub(in crate::tree) taken_in: TakenIn,
     pub(in crate::tree) touches: Touches,
     moved_away: MovedAway,
@@ -168,6 +170,7 @@ impl Hub {
         Arc::make_mut(&mut *self.members.write()).retain(|member| member.mount.id() != id);
         self.identities.write().remove(&id);
         self.old_pages.lock().remove_mount(id);
+        self.settling.remove_mount(id);
         self.kept_listings.remove_mount(id);
         self.links.remove_mount(id);
     }
@@ -198,7 +201,13 @@ impl Hub {
             let Effect::Data(ino) = effect else { continue };
             let others = members.iter().filter(|member| member.hears_of(Some(*origin)));
             let others = others.map(|member| &member.mount).filter(|mount| mount.knows(*ino));
-            others.for_each(|mount| self.add_old_pages(mount.id(), *ino));
+            let was_locked = self.locks.was_held(*ino);
+            for mount in others {
+                self.add_old_pages(mount.id(), *ino);
+                if was_locked {
+                    self.settling.change(mount.id(), *ino);
+                }
+            }
         }
     }
 

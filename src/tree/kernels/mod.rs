@@ -11,6 +11,7 @@ pub(super) mod hub;
 mod moved_away;
 mod old_pages;
 mod parted;
+mod settling;
 pub(super) mod taken;
 mod taken_in;
 pub(super) mod told;

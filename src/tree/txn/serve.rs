@@ -5,9 +5,9 @@ use std::sync::Arc;
 
 use parking_lot::Mutex;
 use workfs_mount::{
-    Attr, Caller, Detail, DirEntry, Entry, Errno, FsStat, Handle, Locks, Look, NewNode, OpenFlags,
-    Opened, PollReady, PollWake, RenameMode, Reply, Requests, SeekHole, SetAttr, Tree, WriteAt,
-    XattrMode,
+    Attr, Caller, Detail, DirEntry, Entry, Errno, FsStat, Handle, Locks, Look, MountId, NewNode,
+    OpenFlags, Opened, PollReady, PollWake, RenameMode, Reply, Requests, SeekHole, SetAttr, Tree,
+    WriteAt, XattrMode,
 };
 
 use crate::engine::{NewContent, RemoveWhat, TxnName, TxnNode};
@@ -191,10 +191,15 @@ impl Tree for TxnTree {
         }
     }
 
-    fn locked(&self, ino: Ino, handle: Handle) {
-        if node_of(ino).is_none() {
-            self.below.locked(ino, handle);
+    fn locked(&self, by: (MountId, u32), ino: Ino, handle: Handle, reply: Reply<()>) {
+        match node_of(ino) {
+            None => self.below.locked(by, ino, handle, reply),
+            Some(_) => reply.send(Ok(())),
         }
+    }
+
+    fn unlocks(&self, by: (MountId, u32), ino: Ino) {
+        self.below.unlocks(by, ino);
     }
 
     fn locks(&self) -> &Arc<Locks> {
