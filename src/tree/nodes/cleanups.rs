@@ -8,7 +8,6 @@
 //! family, too: once for each save, and soon after it. A file that was new goes. Deliberately not
 //! here: the `rm` of what a shell saved in its place, which means what it does.
 
-use std::sync::Arc;
 use std::time::Instant;
 
 use parking_lot::Mutex;
@@ -135,18 +134,18 @@ impl WorkTree {
         if !(staged.was_there || may_come_back) {
             return reply;
         }
-        let (thread, cleanups) = (caller.pid, Arc::clone(&me));
-        let kept = move || match may_come_back {
-            true => me.read(|read| record_in(read, ino)).ok().flatten(),
-            false => Some(kept),
-        };
+        let thread = caller.pid;
         Reply::new(move |answer: Result<T, Errno>| {
-            let cleanups = &cleanups.handles.cleanups;
-            let kept = (answer.is_err() || !cleanups.is_idle()).then(kept).flatten();
-            let by = kept.map(|kept| Writer { kept, thread, handle });
-            match answer.is_ok() {
-                true => by.into_iter().for_each(|by| cleanups.forget(by)),
-                false => by.into_iter().for_each(|by| cleanups.note(by)),
+            let cleanups = &me.handles.cleanups;
+            let kept = match may_come_back {
+                false => Some(kept),
+                true if answer.is_ok() && cleanups.is_idle() => None,
+                true => me.read(|read| record_in(read, ino)).ok().flatten(),
+            };
+            match kept.map(|kept| Writer { kept, thread, handle }) {
+                Some(by) if answer.is_ok() => cleanups.forget(by),
+                Some(by) => cleanups.note(by),
+                None => {}
             }
             reply.send(answer);
         })
