@@ -133,7 +133,7 @@ fn who_may_only_read_the_store_reads_it_and_mounts_it_read_only() {
     assert!(ran.stderr.contains("mounted read-only"), "{ran}");
 }
 
-// P6.3 P6.7
+// P6.3
 #[test]
 fn who_is_not_root_takes_the_mount_of_a_stopped_daemon_from_sight() {
     if !can_become_another() {
@@ -444,4 +444,23 @@ fn a_directory_in_the_mount_of_another_user_is_told_as_such() {
     assert_eq!(ran.stderr.matches(&told).count(), 3, "{ran}");
     assert_eq!(ran.stderr.matches(&format!("shown to user {NOBODY} alone")).count(), 3, "{ran}");
     assert!(!ran.stderr.contains("directory you own"), "{ran}");
+}
+
+// P6.3
+#[test]
+fn exec_in_a_user_name_space_that_the_daemon_is_not_in_says_so() {
+    if !can_become_another() {
+        return;
+    }
+    as_nobody(
+        &of_nobody(),
+        "unshare -Ur true || exit 0
+         w mount $M
+         if said=$(unshare -Ur $W --store $S exec -- touch x 2>&1); then exit 9; fi
+         echo \"$said\"
+         echo \"$said\" | grep -q 'outside of this user name space'
+         unshare -Ur $W --store $OUT/own.db exec -- touch x
+         w exec -- unshare -Ur touch x
+         w unmount $M",
+    );
 }

@@ -155,6 +155,9 @@ fn mount(
     };
     let info = told(answer, output)?;
     answers(dir)?;
+    if ask.private {
+        space::expect_owners(dir)?;
+    }
     Ok(Some((client, info)))
 }
 

@@ -13,7 +13,10 @@ use rustix::mount::{MountPropagationFlags, UnmountFlags, mount_change};
 use rustix::thread::{CapabilitySet, UnshareFlags};
 use workfs_mount::MountOptions;
 
-use crate::daemon::{Failure, mounted_at, of_workfs};
+use crate::daemon::{Cause, Failure, mounted_at, of_workfs};
+
+/// The length of a map of users that is none, as `/proc/self/uid_map` has it.
+const ALL_USERS: &str = "4294967295";
 
 /// Whether this process may have one.
 pub fn is_allowed() -> bool {
@@ -25,6 +28,24 @@ pub fn is_allowed() -> bool {
 pub fn mount(dir: &Path, options: &MountOptions) -> Result<OwnedFd, Failure> {
     enter().map_err(|error| Failure::io("making a name space of mounts", &error.into()))?;
     Ok(workfs_mount::connect(dir, options)?)
+}
+
+/// Fails where the owners that the daemon tells of are nobody here, nor are we whom it takes us for: where it runs outside
+/// of this user name space, in which the kernel reads its numbers.
+pub fn expect_owners(dir: &Path) -> Result<(), Failure> {
+    let number = |file: &str| std::fs::read_to_string(file).ok();
+    let nobody = number("/proc/sys/kernel/overflowuid").and_then(|text| text.trim().parse().ok());
+    let maps_all = number("/proc/self/uid_map")
+        .is_none_or(|map| map.split_whitespace().nth(2) == Some(ALL_USERS));
+    let owner = rustix::fs::lstat(dir).map(|found| found.st_uid).ok();
+    if maps_all || owner != nobody {
+        return Ok(());
+    }
+    let reason =
+        "the store's daemon runs outside of this user name space, in which its users are others";
+    let remedy = "start it in here (no mount of the store outside), or run `workfs exec` outside, with \
+                  `unshare` in it; `unshare --map-user` with your own number keeps you who you are";
+    Err(Failure::new(Cause::Mount, reason, remedy))
 }
 
 fn enter() -> rustix::io::Result<()> {
