@@ -5,10 +5,11 @@
 
 use std::collections::HashMap;
 
-use granit_parser::{Event, Marker, ScalarStyle, Span, Tag};
+use granit_parser::{Event, Marker, ScalarStyle, Span, StructureStyle, Tag};
 use serde_json::{Map, Value};
 
 use super::flaw::{Flaw, shown, text_place};
+use super::indentation::Indentation;
 use super::pointer::push_step;
 use super::scalar::{Plain, resolve};
 use super::source::{control, is_refused_control};
@@ -26,6 +27,7 @@ pub(super) struct Composer {
     documents: usize,
     nodes: usize,
     copied_bytes: usize,
+    indentation: Indentation,
 }
 
 struct Open {
@@ -39,6 +41,11 @@ enum Part {
 }
 
 impl Composer {
+    /// For a record's text, or its beginning.
+    pub(super) fn of_record(text: &str) -> Composer {
+        Composer { indentation: Indentation::of(text), ..Composer::default() }
+    }
+
     /// For a text that may have anything at its top, which is composed as the one item of a list.
     pub(super) fn of_anything() -> Composer {
         let list = Open { anchor: 0, part: Part::List(Vec::new()) };
@@ -124,11 +131,13 @@ impl Composer {
                 self.keep_anchored(anchor, &value, at)?;
                 self.attach(value, at)
             }
-            Event::SequenceStart(_, anchor, tag) => {
+            Event::SequenceStart(style, anchor, tag) => {
+                self.check_indentation(style, at)?;
                 check_tag(tag.as_deref(), "seq", span)?;
                 self.begin(anchor, Part::List(Vec::new()), at)
             }
-            Event::MappingStart(_, anchor, tag) => {
+            Event::MappingStart(style, anchor, tag) => {
+                self.check_indentation(style, at)?;
                 check_tag(tag.as_deref(), "map", span)?;
                 self.begin(anchor, Part::Mapping { map: Map::new(), key: None }, at)
             }
@@ -144,6 +153,14 @@ impl Composer {
             Event::Alias(anchor) => self.take_alias(anchor, at),
             _ => Ok(()),
         }
+    }
+
+    /// No tab stands before what begins a block, or is the whole record.
+    fn check_indentation(&self, style: StructureStyle, at: &Marker) -> Result<(), Flaw> {
+        if style == StructureStyle::Block || self.is_at_root() {
+            self.indentation.check(at)?;
+        }
+        Ok(())
     }
 
     fn awaits_key(&self) -> bool {

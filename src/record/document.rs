@@ -23,7 +23,7 @@ impl Document {
     pub fn parse(bytes: &[u8]) -> Result<Document, Flaw> {
         let text = source::text(bytes)?;
         let mut parser = Parser::new_from_str_with_options(text, source::parser_options());
-        let mut composer = Composer::default();
+        let mut composer = Composer::of_record(text);
         while let Some(next) = parser.next_event() {
             let (event, span) = next.map_err(|error| Flaw::scan(&error, text))?;
             let is_end = matches!(event, Event::DocumentEnd);

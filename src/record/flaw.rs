@@ -70,6 +70,12 @@ impl Flaw {
         Flaw::syntax(marker, reason, remedy)
     }
 
+    /// A tab is used as indentation.
+    pub(super) fn tab(marker: &Marker) -> Flaw {
+        let (reason, remedy) = TAB;
+        Flaw::syntax(marker, reason, remedy)
+    }
+
     /// What the parser found in `text`.
     pub(super) fn scan(error: &ScanError, text: &str) -> Flaw {
         let (reason, remedy) = explain(error.kind());
@@ -141,6 +147,9 @@ fn is_unclosed(kind: &ErrorKind) -> bool {
     )
 }
 
+/// What is said of a tab as indentation.
+const TAB: (&str, &str) = ("a tab is used where YAML wants spaces", "indent with spaces");
+
 /// What is said of a text that has too much open at once.
 fn too_deep() -> (String, String) {
     let reason = format!("the text is nested deeper than {RECORD_DEPTH_MAX} levels");
@@ -150,9 +159,7 @@ fn too_deep() -> (String, String) {
 /// The parser's words are for people who know the YAML specification; these are for the others.
 fn explain(kind: &ErrorKind) -> (String, String) {
     let (reason, remedy) = match kind {
-        kind if is_of_a_tab(kind) => {
-            ("a tab is used where YAML wants spaces", "indent with spaces")
-        }
+        kind if is_of_a_tab(kind) => TAB,
         ErrorKind::MappingValueNotAllowed | ErrorKind::InvalidColonPlacement => (
             "a `:` with a space behind it stands inside a value",
             "put the whole value in quotes, or each key on a line of its own",

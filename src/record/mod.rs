@@ -10,6 +10,7 @@ mod any;
 mod compose;
 mod document;
 mod flaw;
+mod indentation;
 mod patch;
 mod pointer;
 mod prefix;

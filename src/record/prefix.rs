@@ -50,7 +50,7 @@ pub fn prefix(bytes: &[u8]) -> Result<Prefix, Flaw> {
         let said = whole.value().as_object().cloned().unwrap_or_default();
         return Ok(Prefix { said, last: None });
     }
-    let (said, last) = read_so_far(text, Composer::default())?;
+    let (said, last) = read_so_far(text, Composer::of_record(text))?;
     let said = match said {
         Some(Value::Object(said)) => said,
         _ => Map::new(),

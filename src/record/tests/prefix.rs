@@ -14,6 +14,8 @@ fn what_no_byte_can_mend_is_refused_at_once() {
         b"desc: |\n  text\n  text\nid: x\nid: y\n",
         b"a: b\n---\nc: d\n",
         b"a:\n\tb: c\n",
+        b"\tb: c\n",
+        b"\xef\xbb\xbfa:\n \t- b\n",
         b"a: b\n\x1b[0m",
         b"a: \x00",
         b"a: \xff",

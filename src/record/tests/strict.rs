@@ -61,6 +61,21 @@ fn each_refusal_has_rule_place_and_remedy() {
         ("a: b\nc: d\n\te: 1\n", 3, 1, "tab"),
         ("a:\n  b: 1\n \tc: 2\n", 3, 2, "tab"),
         ("a: |\n\tb\n", 2, 1, "tab"),
+        ("\tx: 1\n", 1, 1, "tab"),
+        ("\u{feff}\tx: 1\n", 1, 1, "tab"),
+        (" \ta: 1\n", 1, 2, "tab"),
+        ("# c\r\n\r\n \t\ta: 1\n", 3, 2, "tab"),
+        ("---\n\ta: 1\n", 2, 1, "tab"),
+        ("\t\"a\": 1\n", 1, 1, "tab"),
+        ("\t? a\n\t: b\n", 1, 1, "tab"),
+        ("\t&x a: 1\n", 1, 1, "tab"),
+        ("\t!!str a: 1\n", 1, 1, "tab"),
+        ("\t{a: 1}\n", 1, 1, "tab"),
+        ("\t- a\n", 1, 1, "tab"),
+        ("a:\n \tb: 1\n", 2, 2, "tab"),
+        ("a:\n \t- b\n", 2, 2, "tab"),
+        ("a:\n  -\n   \tb: 1\n", 3, 4, "tab"),
+        ("a:\n  b: c\n  d:\n    \te: 1\n", 4, 5, "tab"),
         ("a: !!python/object:os.system x\n", 1, 4, "tag"),
         ("a: !!binary aGk=\n", 1, 4, "tag"),
         ("a: !!int x\n", 1, 4, "tag"),
@@ -82,6 +97,28 @@ fn each_refusal_has_rule_place_and_remedy() {
         assert!(!flaw.remedy.is_empty());
         let place = flaw.place.unwrap_or_else(|| panic!("{text:?}: {flaw:?}"));
         assert_eq!((place.line, place.column), (line, column), "{text:?}: {flaw:?}");
+    }
+}
+
+#[test]
+fn tabs_that_yaml_allows_are_taken() {
+    let cases = [
+        ("a: |\n  b\n  \tc\n", json!({"a": "b\n\tc\n"})),
+        ("a: >\n  b\n\n  c\td\n", json!({"a": "b\nc\td\n"})),
+        ("a: \"b\n  \tc\"\n", json!({"a": "b c"})),
+        ("a: 'b\n  \tc: d'\n", json!({"a": "b c: d"})),
+        ("a: b\n  \tc\n", json!({"a": "b c"})),
+        ("a:\tb\nc:\t\td\t\n", json!({"a": "b", "c": "d"})),
+        ("a:\n-\tb\n- \tc\n", json!({"a": ["b", "c"]})),
+        ("\t# c\na: 1\t# d\n", json!({"a": 1})),
+        ("a: 1\n\t\n \t \nb: 2\n", json!({"a": 1, "b": 2})),
+        ("a: [\n \tb,\n \t{c: d}]\n", json!({"a": ["b", {"c": "d"}]})),
+        ("a: {\n \tb: {\n \tc: d}}\n", json!({"a": {"b": {"c": "d"}}})),
+        ("a:\n \t{b: 1}\n", json!({"a": {"b": 1}})),
+        ("{\n \ta: 1}\n", json!({"a": 1})),
+    ];
+    for (text, wanted) in cases {
+        assert_eq!(parsed(text), wanted, "{text:?}");
     }
 }
 
