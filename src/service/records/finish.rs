@@ -6,7 +6,7 @@ use super::lane;
 use crate::engine::{Base, IntoLane, Rename, Save, SaveAndMove, Saved, Sight, Text};
 use crate::kind::{Becomes, EndCommand, Ending, FieldPath, Kind, State, StateIx};
 use crate::names::{AgentName, Dentry, ShownPath};
-use crate::numbers::{UnixNanos, Version};
+use crate::numbers::Version;
 use crate::record::{Document, Edit, patch, patch_at};
 use crate::refusal::{Refusal, Rule};
 use crate::service::find::{FoundRecord, path_of, record};
@@ -174,20 +174,6 @@ impl Present {
         })
     }
 
-    /// Whether it lies where a record of that state and owner would be put.
-    fn lies_as(
-        &self,
-        to: StateIx,
-        owner: Option<&AgentName>,
-        now: UnixNanos,
-    ) -> Result<bool, Failure> {
-        let names = lane::names(&self.kind, to, owner, now)?;
-        let FoundRecord { path, workspace, .. } = &self.found;
-        let below = path.as_ref().and_then(|path| path.below(&workspace.path));
-        let dir = below.as_ref().and_then(|below| below.names().split_last());
-        Ok(dir.is_some_and(|(_, dir)| dir == names))
-    }
-
     /// Refuses a status that no record of its state has: what a save would be told helps no command.
     fn expect_to_have(&self, status: &str) -> Result<(), Failure> {
         if self.kind.state(self.from).status.contains(status) {
@@ -295,8 +281,8 @@ fn go(
     owner: Option<&AgentName>,
     text: Option<Text>,
 ) -> Result<(), Failure> {
-    // A command that is given twice has nothing to do, whoever may move what has ended.
-    if present.from == to && present.lies_as(to, owner, service.engine.now())? {
+    // A command that is given twice has nothing to do, whoever may move what has ended, and wherever to.
+    if present.from == to {
         return Err(nothing_to_do(service, caller, present)?);
     }
     let names = lane::names(&present.kind, to, owner, service.engine.now())?;
@@ -325,7 +311,7 @@ fn go(
     }
 }
 
-/// It lies where it would go, as after a command that was given twice.
+/// It is where it would go, as after a command that was given twice.
 fn nothing_to_do(
     service: &Service,
     caller: &Caller,

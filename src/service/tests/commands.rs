@@ -211,6 +211,14 @@ fn lists_and_counts_tell_drafts_from_records() {
     assert_eq!(of(ListArgs { owner: Some(agent("bob")), ..ListArgs::default() }), 1);
     assert_eq!(of(ListArgs { workspace: Some("work".into()), ..ListArgs::default() }), 4);
     let wrong = |args: ListArgs| bench.ask(Request::List(args)).unwrap_err();
+    // Who may move what has ended does not make it its own by saying again that it has.
+    let (text, ann) = (bench.show("a").text, Some(agent("ann")));
+    for summary in [None, Some("z".to_owned())] {
+        let args = DoneArgs { what: "a".into(), summary, agent: ann.clone() };
+        assert_eq!(bench.ask(Request::Done(args)).unwrap_err().exit, Exit::Lost);
+    }
+    let shown = bench.show("a");
+    assert_eq!((shown.path, shown.text), (Some(report.path), text));
     let near = wrong(ListArgs { state: Some("inbx".into()), ..ListArgs::default() });
     assert_eq!((near.exit, near.remedy.as_str()), (Exit::Usage, "`inbox`?"));
     let none = wrong(ListArgs { workspace: Some("play".into()), ..ListArgs::default() });
