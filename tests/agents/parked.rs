@@ -115,6 +115,8 @@ fn its_lease_is_shown_and_renewed_as_any_other() {
         let ran = team.fixture.workfs(&arguments).success();
         assert!(ran.stdout.contains("t-1 until 20"), "{ran}");
     }
+    let renewed = team.fixture.workfs(&["heartbeat", "--agent", "bob", "--json"]).success().json();
+    assert_eq!(renewed["leases"][0]["path"], Value::Null, "{renewed}");
     // It is listed and shown where it has its place.
     let listed = team.fixture.workfs(&["list", "--owner", "bob", "--json"]).success().json();
     let row = &listed["rows"][0];

@@ -15,8 +15,8 @@ use crate::store::{Read, Record};
 pub struct LeaseInfo {
     /// The record.
     pub id: String,
-    /// Where it lies; empty while its name is a backup's.
-    pub path: ShownPath,
+    /// Where it lies; none while its name is a backup's.
+    pub path: Option<ShownPath>,
     /// Whose it is.
     pub owner: Option<AgentName>,
     /// The fencing token.
@@ -37,9 +37,8 @@ impl HeartbeatReport {
     #[must_use]
     pub fn human(&self) -> String {
         let line = |lease: &LeaseInfo| {
-            let path = lease.path.to_string();
-            let what = if path.is_empty() { &lease.id } else { &path };
-            format!("{what} until {}", lease.until)
+            let path = lease.path.as_ref().map(ToString::to_string);
+            format!("{} until {}", path.as_ref().unwrap_or(&lease.id), lease.until)
         };
         self.leases.iter().map(line).collect::<Vec<_>>().join("\n")
     }
@@ -123,7 +122,6 @@ pub(in crate::service) fn heartbeat(
         let told = service.read(|read| {
             let Some(record) = read.record(key)? else { return Ok(None) };
             let path = path_of(read, &record)?.map(|path| caller.part.show(&path));
-            let path = path.unwrap_or_default();
             let Record { id, owner, attempt, .. } = record;
             let until = shown(service, until);
             Ok(Some(LeaseInfo { id: id.to_string(), path, owner, attempt, until }))
