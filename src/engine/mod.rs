@@ -76,7 +76,7 @@ pub use nodes::rename::{Rename, below_itself};
 pub use nodes::setattr::{SetAttributes, TimeOrNow};
 pub use nodes::while_named::WhileNamed;
 pub use nodes::xattr::{RemoveXattr, SetXattr};
-pub use past::event::{PastEvent, event_of, event_of_record, last_of, until};
+pub use past::event::{Leaves, PastEvent, event_of, event_of_record, last_of, until};
 pub use past::names::{
     Past, PastNames, past_at, past_record, path_of_past, record_version_name, usual_extension,
 };

@@ -226,3 +226,36 @@ fn given_back_it_has_the_name_it_had() {
     assert_eq!(expired["payload"]["path"], "work/inbox/t-1.yml");
     team.fixture.fsck_clean();
 }
+
+// P8.1
+#[test]
+fn the_past_is_where_it_was_then() {
+    let team = bob_has_parked("");
+    let fixture = &team.fixture;
+    let shown = |g: u64| {
+        let shown = fixture.workfs(&["show", "t-1", "--json", "--g", &g.to_string()]);
+        let shown = shown.success().json();
+        (shown["path"].clone(), shown["parked_in"].clone())
+    };
+    let gs = || {
+        let ledger = fixture.ledger();
+        ledger
+            .of_record("t-1")
+            .iter()
+            .map(|event| event.0["g"].as_u64().unwrap())
+            .collect::<Vec<_>>()
+    };
+    let (lane, file) = ("work/assigned/bob", "work/assigned/bob/t-1.yaml");
+    let [created, claimed, parked] = gs()[..] else { panic!("{:?}", gs()) };
+    let all = || [shown(created), shown(claimed), shown(parked)];
+    let wanted = [
+        ("work/inbox/t-1.yaml".into(), Value::Null),
+        (file.into(), Value::Null),
+        (Value::Null, lane.into()),
+    ];
+    assert_eq!(all(), wanted);
+    team.sh(1, &format!("mv {file}~ {file}")).success();
+    assert_eq!(all(), wanted);
+    assert_eq!(shown(gs()[3]), (file.into(), Value::Null));
+    fixture.fsck_clean();
+}

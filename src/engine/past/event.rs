@@ -26,7 +26,32 @@ pub struct PastEvent {
     pub is_left: bool,
 }
 
+/// Where an event leaves the record that it is about.
+pub enum Leaves {
+    /// At this path, as the ledger writes it.
+    At(String),
+    /// Without a file: its name, at this path, went to a backup.
+    Parked(String),
+    /// Without a file for good.
+    Nowhere,
+}
+
 impl PastEvent {
+    /// Where it leaves the record that it is about; `None` if it only tells of it.
+    #[must_use]
+    pub fn leaves(&self) -> Option<Leaves> {
+        let stays = self.event.pointer("/payload/stays") == Some(&Value::Bool(true));
+        if only_tells(&self.says("/event"), is_transition(&self.event), stays) {
+            return None;
+        }
+        let path = self.says("/payload/path");
+        Some(match self.event.pointer("/payload/to") {
+            _ if self.is_end => Leaves::Nowhere,
+            Some(_) => Leaves::Parked(path),
+            None => Leaves::At(path),
+        })
+    }
+
     /// Where what lay there went, if it was not removed, as the ledger writes it.
     #[must_use]
     pub fn to(&self) -> Option<&str> {
@@ -53,12 +78,6 @@ impl PastEvent {
     pub fn tells(&self) -> bool {
         let says = |pointer| self.event.pointer(pointer).is_some();
         !(self.is_end || self.is_left) && (says("/payload/size") || says("/payload/type"))
-    }
-
-    /// Whether it leaves the record that it is about as it is.
-    pub(super) fn only_tells(&self) -> bool {
-        let stays = self.event.pointer("/payload/stays") == Some(&Value::Bool(true));
-        only_tells(&self.says("/event"), is_transition(&self.event), stays)
     }
 
     /// Whether it is one of the two of an exchange.

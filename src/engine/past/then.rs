@@ -8,7 +8,7 @@
 use std::cell::{Cell, RefCell};
 use std::collections::{BTreeMap, HashMap};
 
-use super::event::{PastEvent, event_of_record};
+use super::event::{Leaves, PastEvent, event_of_record};
 use super::versions::{VersionThen, version_then};
 use super::whence::{Elsewhere, Told, Walks, Whence, whence};
 use crate::config::Config;
@@ -333,11 +333,13 @@ impl<'r> AfterEvent<'r> {
         }
         let mut at = record.last_g;
         while let Some(event) = event_of_record(self.read, at)? {
-            if event.row.g <= self.g && !event.only_tells() {
-                // One whose name went to a backup is parked: it has no file.
-                let lies = !event.is_end && event.event.pointer("/payload/to").is_none();
-                let path = path_of_ledger(&event.says("/payload/path"));
-                return Ok(path.filter(|_| lies).map(Lay::Told));
+            if event.row.g <= self.g
+                && let Some(leaves) = event.leaves()
+            {
+                return Ok(match leaves {
+                    Leaves::At(path) => path_of_ledger(&path).map(Lay::Told),
+                    Leaves::Parked(_) | Leaves::Nowhere => None,
+                });
             }
             at = event.before;
         }

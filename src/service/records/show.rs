@@ -3,8 +3,8 @@
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::engine::event_of;
-use crate::ledger::field;
+use crate::engine::{Leaves, PastEvent, event_of, event_of_record};
+use crate::ledger::{field, path_of_ledger};
 use crate::names::{AgentName, ShownPath, TreePath, printable};
 use crate::numbers::{Attempt, G, Version};
 use crate::refusal::Rule;
@@ -365,7 +365,14 @@ fn record(
         (report.state, report.status) = (then.state, None);
         report.attempt = then.attempt;
         report.owner = then.owner.and_then(|owner| AgentName::new(owner).ok());
-        report.path = then.path.map(|path| part.show_text(&path));
+        (report.path, report.parked_in) = match then.lay {
+            Some(Leaves::At(path)) => (Some(part.show_text(&path)), None),
+            Some(Leaves::Parked(path)) => {
+                let dir = path_of_ledger(&path).and_then(|path| Some(path.split_last()?.0));
+                (None, dir.map(|dir| part.show(&dir)))
+            }
+            Some(Leaves::Nowhere) | None => (None, None),
+        };
     }
     let (_, version) = version_of(read, record, wanted.unwrap_or(record.version))?;
     report.version = Some(version.version);
@@ -399,31 +406,43 @@ struct Then {
     state: Option<String>,
     owner: Option<String>,
     attempt: Option<Attempt>,
-    path: Option<String>,
+    lay: Option<Leaves>,
 }
 
 /// How a record stood after event `g`.
 fn as_of(read: &dyn Read, record: &Record, g: G) -> Result<Then, Failure> {
     let mut at = record.last_g;
-    while let Some(row) = read.event(at)? {
-        if row.g > g {
-            at = earlier(at, row.before_g)?;
+    while let Some(event) = event_of_record(read, at)? {
+        if event.row.g > g {
+            at = event.before;
             continue;
         }
-        let line = row.said();
+        let line = &event.event;
         let text = |pointer| line.pointer(pointer).and_then(Value::as_str).map(str::to_owned);
         let count = |key: &str| line.get(key).and_then(Value::as_u64).map(Version);
         return Ok(Then {
-            g: row.g,
+            g: event.row.g,
             version: count("version_after").or_else(|| count("version_before")),
             state: text("/payload/state"),
             owner: text("/payload/owner"),
             attempt: line.pointer("/payload/attempt").and_then(Value::as_u64).map(Attempt),
-            path: count("version_after").and_then(|_| text("/payload/path")),
+            lay: lay(read, event)?,
         });
     }
     let reason = format!("`{}` was not there yet at event {g}", record.id);
     Err(Failure::new(Exit::Absent, reason, format!("`workfs log {}` shows its events", record.id)))
+}
+
+/// Where a record lay after this event: what only tells of it leaves it where the one before did.
+fn lay(read: &dyn Read, last: PastEvent) -> Result<Option<Leaves>, Failure> {
+    let mut event = Some(last);
+    while let Some(last) = event {
+        if let Some(leaves) = last.leaves() {
+            return Ok(Some(leaves));
+        }
+        event = event_of_record(read, last.before)?;
+    }
+    Ok(None)
 }
 
 /// The newest events of one thing; of a path, where it is one.
