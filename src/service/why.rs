@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-use super::find::{Found, find};
+use super::find::{Found, find_to_tell};
 use super::request::permitted::{may_read, may_read_parked, not_the_past, not_theirs};
 use super::upkeep::misnamed;
 use super::{Caller, Exit, Failure, Part, Service, WhyArgs};
@@ -107,7 +107,7 @@ pub(super) fn why(
             let rows = refusals(read, limit, caller, &of_all)?;
             return Ok(WhyReport { about: None, rows: to_all.into_iter().chain(rows).collect() });
         };
-        let found = find(read, &config, part, what);
+        let found = find_to_tell(read, &config, part, what);
         let mut now = how_it_stands((service, read, &config), caller, what, found.as_ref().ok())?;
         let (about, mut rows) = (now.about.take(), std::mem::take(&mut now.rows));
         let wanted = |row: &RefusalRow| now.is_about(row, &config);

@@ -229,6 +229,47 @@ fn given_back_it_has_the_name_it_had() {
 
 // P8.1
 #[test]
+fn of_two_with_one_id_each_is_told_of_by_its_path() {
+    let team = Team::of(&[("bob", "")]);
+    let (fixture, works) = (&team.fixture, ["work", "work/collaboration"]);
+    for work in works {
+        fixture.sh(&format!(
+            "mkdir -p {work}/inbox; cd {work}/inbox; echo 'title: {work}' > dup.yaml"
+        ));
+        fixture.sh(&format!("cd {work}/inbox; mv dup.yaml dup.yaml~")).success();
+    }
+    let ran = fixture.workfs(&["show", "dup"]).failure();
+    let paths = "work/inbox/dup.yaml or work/collaboration/inbox/dup.yaml";
+    assert!(ran.code == 2 && ran.stderr.contains(paths), "{ran}");
+    let last = fixture.ledger().last_g().to_string();
+    for work in works {
+        let path = format!("{work}/inbox/dup.yaml");
+        for more in [&[][..], &["--at", "1"], &["--g", &last]] {
+            let arguments = [&["show", "--json", &path], more].concat();
+            let shown = fixture.workfs(&arguments).success().json();
+            assert_eq!(shown["text"], format!("title: {work}\n"));
+            let parked_in =
+                if more == ["--at", "1"] { Value::Null } else { json!(format!("{work}/inbox")) };
+            assert_eq!(shown["parked_in"], parked_in, "{shown}");
+        }
+        let why = fixture.workfs(&["why", &path]).success();
+        assert!(why.stdout.contains("its name is a backup's"), "{why}");
+        fixture.workfs(&["log", &path]).success();
+        // What would change it says that it has no file.
+        for arguments in
+            [&["claim", "--agent", "bob", &path][..], &["restore", "--at", &last, &path]]
+        {
+            let ran = fixture.workfs(arguments).failure();
+            assert!([4, 5].contains(&ran.code) && ran.stderr.contains("a backup's"), "{ran}");
+        }
+        let ran = fixture.workfs(&["show", &format!("{work}/done/dup.yaml")]).failure();
+        assert!(ran.code == 4 && ran.stderr.contains("a backup's"), "{ran}");
+    }
+    fixture.fsck_clean();
+}
+
+// P8.1
+#[test]
 fn the_past_is_where_it_was_then() {
     let team = bob_has_parked("");
     let fixture = &team.fixture;

@@ -163,9 +163,26 @@ pub(super) fn find(
     match named(read, config, &path)? {
         // Of what was removed the past is there.
         Some((record, workspace)) if record.standing == Standing::Gone => {
-            Ok(gone(record, workspace))
+            let found = FoundRecord { record, workspace, path: None, dir: None };
+            Ok(Found::Record(Box::new(found)))
         }
         named => Err(absent((read, config), part, &path, named.map(|(record, _)| record))?),
+    }
+}
+
+/// The same for what only tells: what is parked is found by its path, too.
+pub(super) fn find_to_tell(
+    read: &dyn Read,
+    config: &Config,
+    part: &Part,
+    what: &str,
+) -> Result<Found, Failure> {
+    match find(read, config, part, what) {
+        Err(failure) if failure.exit == Exit::Absent => {
+            let without_file = without_file_at(read, config, &part.path(what)?)?;
+            without_file.map_or(Err(failure), |found| Ok(Found::Record(Box::new(found))))
+        }
+        found => found,
     }
 }
 
@@ -177,22 +194,30 @@ pub(super) fn find_past(
     part: &Part,
     what: &str,
 ) -> Result<Found, Failure> {
-    let found = find(read, config, part, what)?;
+    let found = find_to_tell(read, config, part, what)?;
     let path = match &found {
         Found::Draft(path, ..) => path,
         Found::Node(path, node) if node.node_type != NodeType::File => path,
         _ => return Ok(found),
     };
-    match named(read, config, path)? {
-        Some((record, workspace)) if record.standing == Standing::Gone => {
-            Ok(gone(record, workspace))
-        }
-        _ => Ok(found),
-    }
+    let without_file = without_file_at(read, config, path)?;
+    Ok(without_file.map_or(found, |found| Found::Record(Box::new(found))))
 }
 
-fn gone(record: Record, workspace: WorkspaceRow) -> Found {
-    Found::Record(Box::new(FoundRecord { record, workspace, path: None, dir: None }))
+/// The record of that path that is gone, or is parked there.
+fn without_file_at(
+    read: &dyn Read,
+    config: &Config,
+    path: &TreePath,
+) -> Result<Option<FoundRecord>, Failure> {
+    let Some((record, workspace)) = named(read, config, path)? else { return Ok(None) };
+    let dir = dir_of(read, &record)?;
+    let is_here = match record.standing {
+        Standing::Live { .. } => false,
+        Standing::Parked { .. } => dir == path.split_last().map(|(above, _)| above),
+        Standing::Gone => true,
+    };
+    Ok(is_here.then_some(FoundRecord { record, workspace, path: None, dir }))
 }
 
 /// What a path would be if it was copied from what a command prints for people, or from the ledger.

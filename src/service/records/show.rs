@@ -8,7 +8,7 @@ use crate::ledger::{field, path_of_ledger};
 use crate::names::{AgentName, ShownPath, TreePath, printable};
 use crate::numbers::{Attempt, G, Version};
 use crate::refusal::Rule;
-use crate::service::find::{Found, FoundRecord, find, find_past, past_of};
+use crate::service::find::{Found, FoundRecord, find_past, find_to_tell, past_of};
 use crate::service::past::rewind::{kept_version, require_past};
 use crate::service::reply::text::{placed, seconds};
 use crate::service::request::permitted::{expect_readable, is_bound, not_the_past};
@@ -177,7 +177,7 @@ pub(in crate::service) fn show(
     if is_bound && is_past {
         return Err(not_the_past(caller));
     }
-    let look = if is_past { find_past } else { find };
+    let look = if is_past { find_past } else { find_to_tell };
     if let Some(g) = args.g {
         service.read(|read| require_past(read, g))?;
     }
