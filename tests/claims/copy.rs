@@ -363,3 +363,28 @@ fn what_others_try_under_the_old_name_does_not_fail_the_winner_s_rm() {
         fixture.fsck_clean();
     }
 }
+
+// P1.3 P2.5
+#[test]
+fn a_copy_of_the_same_bytes_where_a_move_writes_nothing_makes_no_version() {
+    let fixture = Fixture::new();
+    let text = "title: x\n";
+    for (id, dir) in [("a", "fridge"), ("b", "archive")] {
+        save(&fixture.work().join(format!("inbox/{id}.yaml")), text.as_bytes()).unwrap();
+        let copy = format!("cd work; A=inbox/{id}.yaml; B={dir}/{id}.yaml; mkdir -p {dir}");
+        fixture.sh(&format!("{copy}; cat $A > $B && rm $A; exit $?")).success();
+        let copied = fixture.path(&format!("work/{dir}/{id}.yaml"));
+        assert_eq!(fs::metadata(&copied).unwrap().len(), text.len() as u64);
+        assert_eq!(fs::read_to_string(&copied).unwrap(), text);
+        let ledger = fixture.ledger();
+        let moved = &ledger.of_record(id)[1].0;
+        assert_eq!(moved["payload"]["via"], "copy", "{moved}");
+        assert_eq!((&moved["version_before"], &moved["version_after"]), (&1.into(), &1.into()));
+        assert!(moved["payload"]["content_sha256"].is_null(), "{moved}");
+    }
+    // Another text is another version.
+    save(&fixture.work().join("inbox/d.yaml"), text.as_bytes()).unwrap();
+    fixture.sh("cd work; echo 'title: y' > d; mv d fridge/d.yaml").success();
+    assert_eq!(fixture.ledger().of_record("d")[1].0["version_after"], 2);
+    fixture.fsck_clean();
+}

@@ -366,13 +366,13 @@ impl Model {
         }
         let record = self.records.get_mut(&home.id).unwrap();
         record.claims += u64::from(home.owner.is_some() && record.owner != home.owner);
-        let touched = self.nodes[node].touched;
-        let content = (changed || !edits.is_empty()).then(|| text.to_vec());
+        // The same bytes make no version.
+        let is_new = changed && record.content != text;
+        // A transition is no save: the modification time stays.
+        let touched = self.nodes[node].touched + u64::from(changed);
+        let content = (is_new || !edits.is_empty()).then(|| text.to_vec());
         self.put(home, node, content);
-        if !changed {
-            // A transition is no save: the modification time stays.
-            self.nodes[node].touched = touched;
-        }
+        self.nodes[node].touched = touched;
         if !edits.is_empty() {
             self.pending.push(Pending { id: home.id.clone(), edits });
         }

@@ -57,6 +57,8 @@ pub(in crate::engine) struct Entry {
     transition: Transition,
     /// The new content, where that changes.
     content: Option<Vec<u8>>,
+    /// How long the content is then.
+    size: usize,
     /// The status that it says.
     status: Option<String>,
     /// What a new text says about the record's turn.
@@ -315,15 +317,20 @@ impl Turn<'_> {
         } else {
             Some(patch(&text.bytes, &edits).map_err(|flaw| refuse(Refusal::from(flaw)))?)
         };
+        let size = patched.as_ref().map_or(text.bytes.len(), Vec::len);
         let (content, links) = match moving {
             Moving::New(text) => {
-                (patched.or_else(|| Some(text.bytes.to_vec())), self.links(home, text)?)
+                let next = patched.unwrap_or_else(|| text.bytes.to_vec());
+                let same = next == self.content(record)?;
+                // What the same bytes say counts already, unless they were flagged.
+                let links = if same && record.is_valid() { None } else { self.links(home, text)? };
+                ((!same).then_some(next), links)
             }
             // It was flagged by rules that hold no more: what it says counts from now on.
             Moving::Own if !record.is_valid() => (patched, self.links(home, text)?),
             Moving::Own => (patched, None),
         };
-        Ok(Entry { transition, content, status, links })
+        Ok(Entry { transition, content, size, status, links })
     }
 
     /// Moves `record` to `home` by a transition. The caller moves the name.
@@ -348,7 +355,7 @@ impl Turn<'_> {
         entry: Entry,
         via: Option<Via>,
     ) -> Result<Record, StoreError> {
-        let Entry { transition, content, status, links } = entry;
+        let Entry { transition, content, size, status, links } = entry;
         // Taking a record is a new attempt: the number that fences off the one before. So is taking it back from
         // where it rested, such as from `done`: whoever held it before that holds it no more.
         let is_taken = |kind: &Kind| {
@@ -380,6 +387,11 @@ impl Turn<'_> {
             _ => EventName::new(transition.event.as_str())
                 .map_err(|why| StoreError::Impossible(format!("event of a transition: {why}")))?,
         };
+        // Another file comes to have the text as it is.
+        if content.is_none() && record.ino() != Some(node.ino) {
+            self.set_apart(&record, node.ino, (node.size, size as u64));
+            node.size = size as u64;
+        }
         let (content, links) = (content.as_deref(), links.as_ref());
         let step = Step { from: Some(&from), content, via, links, ..Step::of(event) };
         let record = self.step(record, home, node, step)?;
