@@ -277,11 +277,12 @@ impl Record {
         self.owner.is_some() && self.owner == self.lapsed
     }
 
-    /// Where it was removed and one is made under its id again: what was claimed is over, and no
-    /// number of an attempt counts twice.
+    /// Where it was removed and one is made under its id again: what was claimed is over, its age is a
+    /// new one, and no number of an attempt counts twice.
     pub fn begin_again(&mut self, is_owned: bool) {
         if self.standing == Standing::Gone {
             (self.lapsed, self.lapses) = (None, Lapses(0));
+            self.readiness.since = UnixNanos(0);
             self.attempt = if is_owned { self.attempt.next() } else { self.attempt };
         }
     }

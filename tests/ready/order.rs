@@ -118,6 +118,46 @@ fn priority_orders_and_then_age() {
     desk.fsck_clean();
 }
 
+// P9.2
+#[test]
+fn what_does_not_say_how_old_it_is_is_as_old_as_its_making() {
+    const LONG_AGO: &str = "created_at: '2020-02-01T00:00:00Z'\n";
+    let desk = Desk::new();
+    desk.put("first", "");
+    desk.put("second", LONG_AGO);
+    desk.put("third", "");
+    let since = |task: &str| desk.record(task).unwrap().readiness.since;
+    assert_eq!(desk.ready(), ["second", "first", "third"]);
+    // What it said once counts no more, whatever was saved since.
+    desk.save("second", "title: x\n").unwrap();
+    assert_eq!(desk.ready(), ["first", "second", "third"]);
+    assert!(since("first") < since("second") && since("second") < since("third"));
+    desk.save("second", "title: y\n").unwrap();
+    desk.save("third", LONG_AGO).unwrap();
+    desk.mv(desk.inbox, desk.lane, "third");
+    desk.mv(desk.lane, desk.inbox, "third");
+    assert_eq!(desk.ready(), ["third", "first", "second"]);
+    desk.save("third", "title: z\n").unwrap();
+    assert_eq!(desk.ready(), ["first", "second", "third"]);
+    // What is made under the id of one that was removed is another one.
+    for says in ["", LONG_AGO] {
+        desk.save("first", says).unwrap();
+        let remove = workfs::engine::Remove {
+            parent: desk.inbox,
+            name: crate::desk::name("first.yaml"),
+            what: workfs::engine::RemoveWhat::File,
+        };
+        desk.engine().run(Desk::context(), remove).unwrap();
+        desk.put("first", "");
+        assert_eq!(desk.ready(), ["second", "third", "first"]);
+        let made = since("first");
+        desk.save("first", LONG_AGO).unwrap();
+        desk.save("first", "").unwrap();
+        assert_eq!(since("first"), made);
+    }
+    desk.fsck_clean();
+}
+
 // P9.1
 #[test]
 fn two_that_finish_at_once_make_their_dependant_ready() {

@@ -4,6 +4,7 @@
 //! records. Deliberately not here: how a record moves (`nodes/rename`, `records/record`), and how long its owner
 //! may keep it (`lease`).
 
+mod age;
 pub(super) mod circle;
 pub(super) mod line;
 pub(super) mod links;

@@ -237,18 +237,17 @@ impl Turn<'_> {
         }
         let alone = dependencies.is_empty() && wants.after.is_empty();
         let open = if alone { 0 } else { self.txn.open_dependencies(workspace, &id)? };
+        let since = match wants.since {
+            Some(since) => since,
+            None => self.own_age(record, kind)?,
+        };
         let readiness = &mut record.readiness;
+        readiness.since = since;
         readiness.open = open;
         readiness.fit = wants.fit;
         readiness.priority = wants.priority;
         readiness.not_before = wants.not_before;
         record.lease_s = wants.lease_s;
-        match wants.since {
-            Some(since) => readiness.since = since,
-            // The time of its making, and no save makes it younger.
-            None if readiness.since == UnixNanos(0) => readiness.since = self.now,
-            None => {}
-        }
         Ok(())
     }
 

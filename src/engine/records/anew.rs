@@ -104,6 +104,9 @@ impl Turn<'_> {
                 Said::Circle(refusal) => circle = Some(refusal),
             }
         }
+        if let Some(links) = &links {
+            self.age_anew(&mut record, links)?;
+        }
         let turned = self.put_in_order(&mut record, kind, links.as_ref())?;
         self.lease_anew(&record, kind)?;
         self.put_record(&record, &expected)?;

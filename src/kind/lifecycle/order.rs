@@ -81,6 +81,14 @@ impl Wants {
     pub const NO_TIME: UnixNanos = UnixNanos(i64::MAX);
 }
 
+impl Order {
+    /// Whether a content may say how old its record is.
+    #[must_use]
+    pub fn tells_age(&self) -> bool {
+        self.since.is_some()
+    }
+}
+
 impl Kind {
     /// How it orders its records.
     #[must_use]
