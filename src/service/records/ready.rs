@@ -1,15 +1,20 @@
 //! What is ready, and why the rest is not.
 
+use std::collections::VecDeque;
+
 use serde::{Deserialize, Serialize};
 
 use crate::engine::{PARKED, UNPARK, explain, path_of_backup, unwritable};
 use crate::names::ShownPath;
-use crate::numbers::UnixNanos;
+use crate::numbers::{UnixNanos, WorkspaceKey};
 use crate::service::find::{path_of, workspace};
 use crate::service::reply::rows::{Rows, each};
 use crate::service::request::permitted::may_read;
 use crate::service::{Caller, Exit, Failure, Part, ReadyArgs, Report, Service, Sink};
-use crate::store::{Read, Record, Standing, Visit, When, WorkspaceRow};
+use crate::store::{OrderKey, Read, Record, Standing, Visit, When, WorkspaceRow};
+
+/// So many records of a workspace are read at a time, while others' are told.
+const READY_AT_ONCE: usize = 64;
 
 /// One record.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -34,7 +39,7 @@ pub struct ReadyRow {
 /// See [`crate::service::Request::Ready`].
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ReadyReport {
-    /// What is ready, best first in each workspace; then, if asked for, what is not.
+    /// What is ready, best first; then, if asked for, what is not, by workspace and id.
     pub rows: Vec<ReadyRow>,
 }
 
@@ -82,25 +87,24 @@ pub(in crate::service) fn ready(
             Some(path) => vec![workspace(read, part, path)?],
             None => part.workspaces(read)?,
         };
+        let bound = workspaces.into_iter().filter(|workspace| workspace.dir.is_some());
+        let bound = bound.filter_map(|row| config.bind(&row.path).map(|binding| (row, binding)));
+        let bound: Vec<_> = bound.collect();
         let mut rows = Rows::new(sink, |rows| Report::Ready(ReadyReport { rows }));
-        let bound = workspaces.iter().filter(|workspace| workspace.dir.is_some());
-        for workspace in bound {
-            let Some(binding) = config.bind(&workspace.path) else { continue };
-            let ready = |visit: Visit<'_, Record>| read.ready(workspace.key, None, visit);
-            each(ready, |record| {
-                let found = row((read, part), workspace, &record, None)?;
-                let Some(mut found) = found else { return Ok(()) };
-                if args.explain
-                    && is_told(read, &record)?
-                    && let Some(flaw) = unwritable(read, &binding.kind, &record, now)?
-                {
-                    found.why = Some(format!("nobody can claim it: {}", flaw.reason));
-                }
-                rows.push(found)
-            })?;
-            if !args.explain {
-                continue;
+        let mut lines: Vec<_> = bound.iter().map(|(row, _)| InOrder::of(row.key)).collect();
+        while let Some((nth, record)) = best(read, &mut lines)? {
+            let (workspace, binding) = &bound[nth];
+            let found = row((read, part), workspace, &record, None)?;
+            let Some(mut found) = found else { continue };
+            if args.explain
+                && is_told(read, &record)?
+                && let Some(flaw) = unwritable(read, &binding.kind, &record, now)?
+            {
+                found.why = Some(format!("nobody can claim it: {}", flaw.reason));
             }
+            rows.push(found)?;
+        }
+        for (workspace, binding) in bound.iter().filter(|_| args.explain) {
             let inbox = binding.kind.state(binding.kind.initial()).name.clone();
             let all = |visit: Visit<'_, Record>| read.records(workspace.key, visit);
             each(all, |record| {
@@ -122,6 +126,49 @@ pub(in crate::service) fn ready(
         }
         Ok(rows.end())
     })
+}
+
+/// The ready records of a workspace, best first: so many of them at a time.
+struct InOrder {
+    workspace: WorkspaceKey,
+    page: VecDeque<Record>,
+    /// The last one of the page; none before the first page.
+    last: Option<OrderKey>,
+    is_end: bool,
+}
+
+impl InOrder {
+    fn of(workspace: WorkspaceKey) -> Self {
+        InOrder { workspace, page: VecDeque::new(), last: None, is_end: false }
+    }
+
+    /// The best that has not been taken.
+    fn first(&mut self, read: &dyn Read) -> Result<Option<&Record>, Failure> {
+        if self.page.is_empty() && !self.is_end {
+            let page = &mut self.page;
+            read.ready(self.workspace, self.last, &mut |record| {
+                page.push_back(record);
+                page.len() < READY_AT_ONCE
+            })?;
+            self.is_end = page.len() < READY_AT_ONCE;
+            self.last = page.back().map(Record::order_key);
+        }
+        Ok(self.page.front())
+    }
+}
+
+/// Takes the best of all workspaces, and says which one's it is: the one that a claim takes.
+fn best(read: &dyn Read, lines: &mut [InOrder]) -> Result<Option<(usize, Record)>, Failure> {
+    let mut best = None;
+    for (nth, line) in lines.iter_mut().enumerate() {
+        if let Some(record) = line.first(read)? {
+            let key = (record.readiness.priority, record.readiness.since);
+            if best.is_none_or(|(other, _)| key < other) {
+                best = Some((key, nth));
+            }
+        }
+    }
+    Ok(best.and_then(|(_, nth)| Some((nth, lines.get_mut(nth)?.page.pop_front()?))))
 }
 
 /// A record's row, if it is in sight.

@@ -99,6 +99,32 @@ fn without_an_id_the_first_by_priority_and_age_is_claimed() {
 }
 
 #[test]
+fn what_is_ready_is_told_in_the_order_in_which_it_is_claimed() {
+    let bench = bench();
+    bench.mkdir("work/collaboration/inbox");
+    for n in 0..80 {
+        for dir in ["work", "work/collaboration"] {
+            let priority = ["low", "critical", "medium", "high"][(n + dir.len()) % 4];
+            let text = format!("priority: {priority}\n");
+            let letter = if dir == "work" { "w" } else { "c" };
+            bench.save(&format!("{dir}/inbox/{letter}{n}.yaml"), &text);
+        }
+    }
+    bench.save("work/inbox/waits.yaml", "priority: critical\ndependencies: [never]\n");
+    let ready = |explain| {
+        let args = ReadyArgs { explain, ..ReadyArgs::default() };
+        let Ok(Report::Ready(report)) = bench.ask(Request::Ready(args)) else { panic!() };
+        report.rows.into_iter().map(|row| (row.id, row.ready)).collect::<Vec<_>>()
+    };
+    let (told, explained) = (ready(false), ready(true));
+    let (last, others) = explained.split_last().unwrap();
+    assert_eq!((last, others), (&("waits".to_owned(), false), &told[..]));
+    let claimed = told.iter().map(|_| (claim(&bench, None, "bob").unwrap().id, true));
+    assert_eq!(claimed.collect::<Vec<_>>(), told);
+    assert_eq!(ready(false), []);
+}
+
+#[test]
 fn many_who_claim_at_once_get_different_records() {
     let bench = Bench::new();
     bench.mkdir("work/inbox");
@@ -185,6 +211,14 @@ fn done_where_there_is_no_lane_yet_and_from_the_inbox() {
     // Without an owner: the flat directory.
     let report = done(&bench, "a", Some("y")).unwrap();
     assert_eq!(utf8(&report.path), "work/done/a.yaml");
+    // Who may move what has ended does not make it its own by saying again that it has.
+    let (text, ann) = (bench.show("a").text, Some(agent("ann")));
+    for summary in [None, Some("z".to_owned())] {
+        let args = DoneArgs { what: "a".into(), summary, agent: ann.clone() };
+        assert_eq!(bench.ask(Request::Done(args)).unwrap_err().exit, Exit::Lost);
+    }
+    let shown = bench.show("a");
+    assert_eq!((shown.path, shown.text), (Some(report.path), text));
     bench.clean();
 }
 
@@ -211,14 +245,6 @@ fn lists_and_counts_tell_drafts_from_records() {
     assert_eq!(of(ListArgs { owner: Some(agent("bob")), ..ListArgs::default() }), 1);
     assert_eq!(of(ListArgs { workspace: Some("work".into()), ..ListArgs::default() }), 4);
     let wrong = |args: ListArgs| bench.ask(Request::List(args)).unwrap_err();
-    // Who may move what has ended does not make it its own by saying again that it has.
-    let (text, ann) = (bench.show("a").text, Some(agent("ann")));
-    for summary in [None, Some("z".to_owned())] {
-        let args = DoneArgs { what: "a".into(), summary, agent: ann.clone() };
-        assert_eq!(bench.ask(Request::Done(args)).unwrap_err().exit, Exit::Lost);
-    }
-    let shown = bench.show("a");
-    assert_eq!((shown.path, shown.text), (Some(report.path), text));
     let near = wrong(ListArgs { state: Some("inbx".into()), ..ListArgs::default() });
     assert_eq!((near.exit, near.remedy.as_str()), (Exit::Usage, "`inbox`?"));
     let none = wrong(ListArgs { workspace: Some("play".into()), ..ListArgs::default() });
