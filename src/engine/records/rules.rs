@@ -17,8 +17,8 @@ const KEY: &str = "rules";
 
 /// Counted up where a program of the same version reads the same text otherwise. 2: times before 1677 and
 /// after 2262 are times. 3: a claim asks for what the status requires that it gives. 4: times without a zone are
-/// times. 5: `inbox/X` names X. 6: what does not say how old it is is as old as its record.
-const READING: u32 = 6;
+/// times. 5: `inbox/X` names X.
+const READING: u32 = 5;
 
 #[derive(Serialize, Deserialize)]
 struct Kept {

@@ -13,8 +13,9 @@ use crate::service::request::permitted::may_read;
 use crate::service::{Caller, Exit, Failure, Part, ReadyArgs, Report, Service, Sink};
 use crate::store::{OrderKey, Read, Record, Standing, Visit, When, WorkspaceRow};
 
-/// So many records of a workspace are read at a time, while others' are told.
-const READY_AT_ONCE: usize = 64;
+/// So many records are read at a time, of all workspaces together, but of each some.
+const READY_AT_ONCE: usize = 1024;
+const READY_OF_EACH_MIN: usize = 16;
 
 /// One record.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -91,7 +92,9 @@ pub(in crate::service) fn ready(
         let bound = bound.filter_map(|row| config.bind(&row.path).map(|binding| (row, binding)));
         let bound: Vec<_> = bound.collect();
         let mut rows = Rows::new(sink, |rows| Report::Ready(ReadyReport { rows }));
-        let mut lines: Vec<_> = bound.iter().map(|(row, _)| InOrder::of(row.key)).collect();
+        let at_once = (READY_AT_ONCE / bound.len().max(1)).max(READY_OF_EACH_MIN);
+        let lines = bound.iter().map(|(row, _)| InOrder::of(row.key, at_once));
+        let mut lines: Vec<_> = lines.collect();
         while let Some((nth, record)) = best(read, &mut lines)? {
             let (workspace, binding) = &bound[nth];
             let found = row((read, part), workspace, &record, None)?;
@@ -131,6 +134,7 @@ pub(in crate::service) fn ready(
 /// The ready records of a workspace, best first: so many of them at a time.
 struct InOrder {
     workspace: WorkspaceKey,
+    at_once: usize,
     page: VecDeque<Record>,
     /// The last one of the page; none before the first page.
     last: Option<OrderKey>,
@@ -138,19 +142,19 @@ struct InOrder {
 }
 
 impl InOrder {
-    fn of(workspace: WorkspaceKey) -> Self {
-        InOrder { workspace, page: VecDeque::new(), last: None, is_end: false }
+    fn of(workspace: WorkspaceKey, at_once: usize) -> Self {
+        InOrder { workspace, at_once, page: VecDeque::new(), last: None, is_end: false }
     }
 
     /// The best that has not been taken.
     fn first(&mut self, read: &dyn Read) -> Result<Option<&Record>, Failure> {
         if self.page.is_empty() && !self.is_end {
-            let page = &mut self.page;
+            let (page, at_once) = (&mut self.page, self.at_once);
             read.ready(self.workspace, self.last, &mut |record| {
                 page.push_back(record);
-                page.len() < READY_AT_ONCE
+                page.len() < at_once
             })?;
-            self.is_end = page.len() < READY_AT_ONCE;
+            self.is_end = page.len() < at_once;
             self.last = page.back().map(Record::order_key);
         }
         Ok(self.page.front())
