@@ -36,7 +36,9 @@ pub use requests::reply::Reply;
 pub use requests::times::{Operation, Requests, Times};
 pub use requests::view::Shows;
 pub use requests::write_at::WriteAt;
-pub use session::{Mount, Silence, connect, give_back_memory, lazy_buffers, serve_connection};
+pub use session::{
+    Mount, Seen, Silence, connect, give_back_memory, lazy_buffers, serve_connection,
+};
 pub use shares::{Shares, UsedUp, runs_this_process};
 pub use tree::*;
 pub use whereabouts::mountinfo::{

@@ -92,6 +92,28 @@ fn a_sign_of_life_in_the_very_batch_of_the_end_is_taken_where_that_is_only_told(
     }
 }
 
+// P12.3 P12.7
+#[test]
+fn what_an_owner_does_after_the_end_begins_nothing_anew_where_the_daemon_stood_still_over_it() {
+    for was_there in [false, true] {
+        let desk = bob_has("inbox");
+        desk.pass(TTL - SECOND);
+        if was_there {
+            desk.see("bob");
+        }
+        desk.pass_unseen(2 * SECOND);
+        desk.see("bob");
+        desk.pass_unseen(2 * SECOND);
+        desk.see("bob");
+        desk.settle();
+        assert_eq!(ends_of(&desk, "t-1"), usize::from(!was_there));
+        match was_there {
+            true => desk.save("bob", "t-1", (&bobs(), "")).unwrap(),
+            false => is_back(&desk),
+        }
+    }
+}
+
 // P12.6 P12.7
 #[test]
 fn what_was_let_go_of_and_cannot_go_back_does_so_as_soon_as_it_can_whatever_the_kind_says() {

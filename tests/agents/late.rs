@@ -2,8 +2,11 @@
 
 use std::fs;
 use std::io::Write;
+use std::time::{Duration, Instant};
 
-use crate::harness::{Errno, Task, close};
+use rustix::process::Signal;
+
+use crate::harness::{Errno, Task, close, send_signal};
 use crate::leases::await_event;
 use crate::team::{Team, errno, mv};
 
@@ -135,6 +138,32 @@ fn what_a_former_owner_has_written_and_not_closed_keeps_the_record_from_nobody()
     assert_eq!(errno(mv(&team.work(2), "t-1", "assigned/ann", "inbox")), Errno::BUSY);
     close(file).unwrap();
     mv(&team.work(2), "t-1", "assigned/ann", "inbox").unwrap();
+    team.fixture.fsck_clean();
+}
+
+// P12.3 P12.7
+#[test]
+fn what_waited_for_a_daemon_that_stood_still_over_the_end_of_a_lease_is_late() {
+    let team = Team::of(&[("bob", "")]);
+    team.fixture.task("inbox", &Task::new("t-1").with("lease: 2s\n"));
+    let daemon = team.fixture.daemon_pid();
+    mv(&team.work(1), "t-1", "inbox", "assigned/bob").unwrap();
+    let end = Instant::now() + Duration::from_secs(3);
+    send_signal(daemon, Signal::STOP);
+    std::thread::scope(|scope| {
+        // Enough that some are heard before the daemon looks at its clock.
+        let looks: Vec<_> =
+            (0..8).map(|nth| team.work(1).join(format!("assigned/bob/none-{nth}"))).collect();
+        looks.into_iter().for_each(|look| drop(scope.spawn(|| fs::metadata(look))));
+        let late = scope.spawn(|| mv(&team.work(1), "t-1", "assigned/bob", "inbox"));
+        while let Some(left) = end.checked_duration_since(Instant::now()) {
+            std::thread::park_timeout(left);
+        }
+        send_signal(daemon, Signal::CONT);
+        assert_eq!(errno(late.join().unwrap()), Errno::NOENT);
+    });
+    await_event(&team, "t-1", "expired");
+    assert!(team.work(0).join("inbox/t-1.yaml").exists());
     team.fixture.fsck_clean();
 }
 

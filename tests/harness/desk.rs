@@ -29,7 +29,7 @@ pub const SECOND: u64 = 1_000_000_000;
 
 /// Who was seen when, and which records are being written, as mounts would tell.
 #[derive(Default)]
-struct Seen(Mutex<HashMap<AgentName, u64>>, Mutex<HashSet<Ino>>);
+struct Seen(Mutex<HashMap<AgentName, Vec<u64>>>, Mutex<HashSet<Ino>>);
 
 impl Audience for Seen {
     fn make_forget(&self, _: &[(Origin, Effect)]) {}
@@ -42,8 +42,8 @@ impl Audience for Seen {
     fn is_written(&self, ino: Ino, _: Option<&Record>) -> bool {
         self.1.lock().contains(&ino)
     }
-    fn last_seen(&self, agent: &AgentName) -> Option<u64> {
-        self.0.lock().get(agent).copied()
+    fn last_seen(&self, agent: &AgentName, by: u64) -> Option<u64> {
+        self.0.lock().get(agent)?.iter().copied().filter(|at| *at <= by).max()
     }
 }
 
@@ -218,7 +218,8 @@ impl Desk {
 
     /// Something is asked for through an agent's mount.
     pub fn see(&self, name: &str) {
-        self.seen.0.lock().insert(agent(name), self.steady.load(Ordering::SeqCst));
+        let now = self.steady.load(Ordering::SeqCst);
+        self.seen.0.lock().entry(agent(name)).or_default().push(now);
     }
 
     pub fn operator() -> Context {

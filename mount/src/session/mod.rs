@@ -16,6 +16,7 @@ mod seen;
 mod spare;
 
 pub(crate) use run::Lies;
+pub use seen::Seen;
 
 use std::io;
 use std::os::fd::OwnedFd;
@@ -250,18 +251,24 @@ impl Mount {
     /// `CLOCK_MONOTONIC`; 0 for never.
     #[must_use]
     pub fn last_seen_ns(&self) -> u64 {
+        self.seen.last()
+    }
+
+    /// When somebody asked for something through this mount, by the same clock.
+    #[must_use]
+    pub fn seen(&self) -> Seen {
         self.seen.anybody()
     }
 
     /// The same of one user, who is not the one that this process runs as; `None` for never.
     #[must_use]
-    pub fn last_seen_of_ns(&self, uid: u32) -> Option<u64> {
+    pub fn seen_of(&self, uid: u32) -> Option<Seen> {
         self.seen.other(uid)
     }
 
     /// The same of each such user that was seen.
     #[must_use]
-    pub fn last_seen_of_each_ns(&self) -> Vec<(u32, u64)> {
+    pub fn seen_of_each(&self) -> Vec<(u32, Seen)> {
         self.seen.others()
     }
 

@@ -4,7 +4,9 @@ use std::sync::Arc;
 
 use crate::engine::{LeaseNote, Origin};
 use crate::names::{AgentName, Dentry, FileName};
-use crate::numbers::{Attempt, G, Ino, RecordKey, Requests, UnixNanos, Version, WorkspaceKey};
+use crate::numbers::{
+    Attempt, G, Ino, LeaseTime, RecordKey, Requests, UnixNanos, Version, WorkspaceKey,
+};
 use crate::store::{NodeType, Record};
 
 /// One consequence of a committed change: something a kernel may have cached is not true any more.
@@ -161,12 +163,13 @@ pub trait Audience: Send + Sync {
     fn takes_moved_away(&self, _: Origin, _: Dentry<&FileName>) -> bool {
         false
     }
-    /// When something was last asked for through an agent's mounts, by the steady clock.
-    fn last_seen(&self, _: &AgentName) -> Option<u64> {
+    /// When something was last asked for through an agent's mounts, but not after this moment of the steady
+    /// clock.
+    fn last_seen(&self, _: &AgentName, _: u64) -> Option<u64> {
         None
     }
-    /// When a user who is bound to an agent last asked for something through any mount.
-    fn last_seen_user(&self, _: u32) -> Option<u64> {
+    /// The same of a user who is bound to an agent, through any mount.
+    fn last_seen_user(&self, _: u32, _: u64) -> Option<u64> {
         None
     }
     /// Nothing was seen of an agent, or of the user who is bound to it: what it does next must be.
@@ -190,8 +193,8 @@ pub trait Audience: Send + Sync {
     fn is_of_group(&self, _thread: u32, _group: u32) -> bool {
         false
     }
-    /// Whether a descriptor holds a record for its owner, under this claim.
-    fn is_held(&self, _: RecordKey, _: Attempt) -> bool {
+    /// Whether a descriptor holds a record for its owner, under this claim, and one did at this moment.
+    fn is_held(&self, _: RecordKey, _: Attempt, _: LeaseTime) -> bool {
         false
     }
 }

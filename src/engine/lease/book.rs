@@ -12,7 +12,7 @@ use crate::engine::Context;
 use crate::engine::change::queued::Queued;
 use crate::limits::{LEASE_BATCH, LEASE_CHANGES_MAX, LEASE_WARNING_MAX, LEASE_WARNING_MIN};
 use crate::names::AgentName;
-use crate::numbers::{Attempt, LeaseTime, RecordKey};
+use crate::numbers::{Attempt, LeaseTime, RecordKey, Seen};
 use crate::refusal::Refusal;
 use crate::store::{LeaseRow, LeaseTold, Read, Result};
 
@@ -21,6 +21,9 @@ use super::{Cause, Ends, Expire, LeaseClock, LeaseNote, Renew, Return, Signs, Wa
 /// A warning or an end that was to come and did not, and a way back that was blocked, is tried again after
 /// this; so long it may take to hear of an owner again who was told of the end.
 const AGAIN_NS: u64 = 30_000_000_000;
+
+/// Later than all that is.
+const FOR_EVER: LeaseTime = LeaseTime(u64::MAX);
 
 /// What is to be done about leases now.
 #[derive(Debug, Default)]
@@ -67,10 +70,19 @@ struct Entry {
 }
 
 impl Entry {
-    /// Until when it runs by the signs of life of its own, of its owner and of a descriptor.
-    fn runs_until(&self, owner: Option<LeaseTime>, held: Option<LeaseTime>) -> LeaseTime {
-        let seen = [Some(self.seen), owner, held].into_iter().flatten().max();
-        seen.unwrap_or_default().after(self.row.ttl_ns)
+    /// Until when it runs by the signs of life of its own and by those that `others` tells of, which is asked for
+    /// the last one up to some moment. While it runs none counts that came after its end: whoever looks late, since
+    /// the daemon stood still, finds such.
+    fn runs_until(&self, others: impl Fn(LeaseTime) -> Option<LeaseTime>) -> LeaseTime {
+        let mut end = if self.row.runs() { self.row.until } else { FOR_EVER };
+        loop {
+            let seen = Some(self.seen).filter(|seen| *seen <= end).max(others(end));
+            let until = seen.unwrap_or_default().after(self.row.ttl_ns);
+            if until <= end {
+                return until;
+            }
+            end = until;
+        }
     }
 }
 
@@ -114,8 +126,8 @@ pub(in crate::engine) struct Book {
     /// Those that could not go back, by when each is tried again.
     returns: BTreeSet<(LeaseTime, RecordKey)>,
     tries: HashMap<RecordKey, LeaseTime>,
-    /// When agents were last seen to change anything.
-    agents: HashMap<AgentName, LeaseTime>,
+    /// When agents were seen to change anything.
+    agents: HashMap<AgentName, Seen>,
 }
 
 impl Book {
@@ -201,8 +213,12 @@ impl Book {
             }
             LeaseNote::Seen(record) => {
                 let Some(entry) = self.entries.get_mut(record) else { return };
-                entry.seen = now;
-                if !entry.row.runs() {
+                let runs = entry.row.runs();
+                // After its end it is none, and would hide the one before.
+                if !runs || now <= entry.row.until {
+                    entry.seen = now;
+                }
+                if !runs {
                     self.look_at(*record, now);
                 }
             }
@@ -266,8 +282,8 @@ impl Book {
             return;
         }
         match self.agents.get_mut(agent) {
-            Some(seen) => *seen = now,
-            None => drop(self.agents.insert(agent.clone(), now)),
+            Some(seen) => seen.note(now.0),
+            None => self.agents.entry(agent.clone()).or_default().note(now.0),
         }
     }
 
@@ -293,9 +309,9 @@ impl Book {
         let now = signs.clock.now();
         let mut leases = Vec::new();
         for entry in self.entries.values().filter(|entry| entry.over.is_none()) {
-            let owner = signs.last_seen(&entry.owner);
-            let owner = owner.max(self.agents.get(&entry.owner).copied());
-            let until = entry.runs_until(owner, signs.is_held(&entry.row).then_some(now));
+            let held = |by| signs.is_held(&entry.row, by).then_some(now);
+            let until = entry
+                .runs_until(|by| last_seen(&self.agents, signs, &entry.owner, by).max(held(by)));
             // What the owner was told of the end that it has here was of that end.
             if until > entry.row.until {
                 leases.push(LeaseRow { until, told: LeaseTold::Nothing, ..entry.row });
@@ -324,11 +340,11 @@ impl Book {
                 self.looks.insert((entry.look, record));
                 continue;
             }
-            let agent = asked.entry(entry.owner.clone()).or_insert_with(|| {
-                signs.last_seen(&entry.owner).max(self.agents.get(&entry.owner).copied())
-            });
-            let held = signs.is_held(&entry.row).then_some(now);
-            let until = entry.runs_until(*agent, held);
+            let seen = |by| last_seen(&self.agents, signs, &entry.owner, by);
+            let latest = *asked.entry(entry.owner.clone()).or_insert_with(|| seen(FOR_EVER));
+            let owner = |by| if latest <= Some(by) { latest } else { seen(by) };
+            let held = |by| signs.is_held(&entry.row, by).then_some(now);
+            let until = entry.runs_until(|by| owner(by).max(held(by)));
             let row = &mut entry.row;
             if until > row.until {
                 (row.until, row.told) = (until, LeaseTold::Nothing);
@@ -366,6 +382,17 @@ impl Book {
     }
 }
 
+/// When an agent was last seen, but not after `by`: by its mounts, and by what it changed.
+fn last_seen(
+    agents: &HashMap<AgentName, Seen>,
+    signs: &Signs<'_>,
+    agent: &AgentName,
+    by: LeaseTime,
+) -> Option<LeaseTime> {
+    let changed = agents.get(agent).and_then(|seen| seen.last_by(by.0));
+    signs.last_seen(agent, by).max(changed.map(LeaseTime))
+}
+
 /// When the owner is to be warned.
 fn warning(row: &LeaseRow) -> LeaseTime {
     let ahead = (row.ttl_ns / 10).clamp(nanos(LEASE_WARNING_MIN), nanos(LEASE_WARNING_MAX));
@@ -386,99 +413,5 @@ fn next_look(row: &LeaseRow, now: LeaseTime) -> LeaseTime {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::engine::{Nobody, Registry};
-
-    const S: u64 = 1_000_000_000;
-
-    /// Bob has a lease of `seconds` from the beginning on.
-    fn book(seconds: u64) -> Book {
-        let row = LeaseRow {
-            record: RecordKey(1),
-            attempt: Attempt(1),
-            ttl_ns: seconds * S,
-            until: LeaseTime(seconds * S),
-            told: LeaseTold::Nothing,
-        };
-        let mut book = Book::default();
-        let owner = AgentName::new("bob").unwrap();
-        book.note(&LeaseNote::Runs(row, owner), LeaseTime(0));
-        book
-    }
-
-    #[test]
-    fn an_owner_is_listened_for_before_the_end_however_late_one_looks() {
-        let (agents, clock) = (Arc::new(Registry::default()), LeaseClock::at_rest());
-        let signs = Signs::of(&Nobody, &agents, &clock);
-        for looks in [&[2 * S, 3 * S][..], &[3 * S + S / 2]] {
-            let mut book = book(4);
-            for look in looks {
-                let due = book.due(LeaseTime(*look), &signs);
-                assert!(due.over.is_empty() && due.unheard.len() == 1, "at {look}: {due:?}");
-            }
-            let due = book.due(LeaseTime(4 * S), &signs);
-            assert_eq!(due.over, [Expire::now(RecordKey(1), Attempt(1), Cause::RanOut)], "{due:?}");
-        }
-    }
-
-    #[test]
-    fn an_end_is_not_undone_by_what_is_heard_after_it() {
-        let (agents, clock) = (Arc::new(Registry::default()), LeaseClock::at_rest());
-        let signs = Signs::of(&Nobody, &agents, &clock);
-        let bob = AgentName::new("bob").unwrap();
-        let (record, attempt) = (RecordKey(1), Attempt(1));
-        for (cause, at) in [(Cause::RanOut, 40 * S), (Cause::LetGo, 10 * S)] {
-            let mut book = book(40);
-            if cause == Cause::LetGo {
-                book.let_go(record, Attempt(7), LeaseTime(at));
-                assert!(!book.has_ends(), "that is another claim");
-                book.let_go(record, attempt, LeaseTime(at));
-                assert_eq!((book.has_ends(), book.next_look()), (true, Some(LeaseTime(at))));
-            }
-            // What fails is tried after a while, and before its owner does anything.
-            for later in [0, 30, 31] {
-                let now = LeaseTime(at + later * S);
-                if later == 31 {
-                    book.end_before(&bob, now);
-                }
-                let due = book.due(now, &signs);
-                let ends: Vec<_> = due.over.iter().chain(&due.again).collect();
-                assert_eq!(ends, [&Expire::now(record, attempt, cause)], "{due:?}");
-                assert_eq!(due.over.is_empty(), later > 0 || cause == Cause::LetGo, "{due:?}");
-                assert!(due.renewed.is_empty() && book.has_lost(&bob), "{due:?}");
-                book.note_agent(&bob, now);
-                book.note(&LeaseNote::Seen(record), now);
-                assert!(book.next_look().is_some_and(|look| look > now));
-                assert!(book.due(now, &signs).again.is_empty());
-            }
-            assert!(book.unwritten(&signs).is_empty());
-            book.note(&LeaseNote::Ended(record), LeaseTime(at + 31 * S));
-            assert!(!book.has_ends() && book.next_look().is_none());
-        }
-    }
-
-    // A full disk, say: nothing of it is in the store.
-    #[test]
-    fn what_was_not_committed_is_tried_again() {
-        let (agents, clock) = (Arc::new(Registry::default()), LeaseClock::at_rest());
-        let signs = Signs::of(&Nobody, &agents, &clock);
-        let mut book = book(400);
-        let warned = |book: &mut Book, at| {
-            let due = book.due(LeaseTime(at * S), &signs);
-            (due.warned.len(), book.next_look().map(|look| look.0 / S))
-        };
-        assert_eq!(warned(&mut book, 360), (1, Some(390)));
-        assert_eq!(warned(&mut book, 390), (1, Some(400)));
-        book.note(&LeaseNote::Warned(RecordKey(1)), LeaseTime(390 * S));
-        assert_eq!(warned(&mut book, 395), (0, Some(400)));
-
-        book.note(&LeaseNote::Seen(RecordKey(1)), LeaseTime(396 * S));
-        let due = book.due(LeaseTime(400 * S), &signs);
-        let until = due.renewed[0].until;
-        assert_eq!(until, LeaseTime(796 * S));
-        assert_eq!(book.unwritten(&signs).len(), 1);
-        book.note(&LeaseNote::Written(RecordKey(1), until), LeaseTime(400 * S));
-        assert!(book.unwritten(&signs).is_empty());
-    }
-}
+#[path = "book_test.rs"]
+mod tests;

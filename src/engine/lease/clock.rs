@@ -42,8 +42,14 @@ impl LeaseClock {
     /// One that stands at the beginning.
     #[cfg(test)]
     pub fn at_rest() -> LeaseClock {
+        LeaseClock::at_rest_at(0)
+    }
+
+    /// One that began there, and stands at this moment.
+    #[cfg(test)]
+    pub fn at_rest_at(nanos: u64) -> LeaseClock {
         let started = LeaseTime(0);
-        let (steady, wall_before) = (Arc::new(|| 0), UnixNanos(0));
+        let (steady, wall_before) = (Arc::new(move || nanos), UnixNanos(0));
         LeaseClock { steady, boot: Arc::from(""), offset: 0, started, wall_before }
     }
 
@@ -110,6 +116,13 @@ impl LeaseClock {
     #[must_use]
     pub fn of_steady(&self, steady: u64) -> LeaseTime {
         LeaseTime((steady as i64).saturating_add(self.offset).max(0).unsigned_abs())
+    }
+
+    /// The same moment as the machine's steady clock shows it.
+    #[must_use]
+    pub fn steady_at(&self, at: LeaseTime) -> u64 {
+        let at = i64::try_from(at.0).unwrap_or(i64::MAX);
+        at.saturating_sub(self.offset).max(0).unsigned_abs()
     }
 
     /// A moment of this clock as the wall clock would show it, which shows `wall` now.

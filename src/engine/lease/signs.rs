@@ -22,16 +22,18 @@ impl<'a> Signs<'a> {
         Signs { audience, agents: Arc::clone(agents), clock }
     }
 
-    /// When something was last asked for through an agent's mounts, or by its user through any.
-    pub fn last_seen(&self, agent: &AgentName) -> Option<LeaseTime> {
-        let through_any = self.uid(agent).and_then(|uid| self.audience.last_seen_user(uid));
-        let at = self.audience.last_seen(agent).max(through_any);
+    /// When something was last asked for through an agent's mounts, or by its user through any, but not after
+    /// `by`.
+    pub fn last_seen(&self, agent: &AgentName, by: LeaseTime) -> Option<LeaseTime> {
+        let by = self.clock.steady_at(by);
+        let through_any = self.uid(agent).and_then(|uid| self.audience.last_seen_user(uid, by));
+        let at = self.audience.last_seen(agent, by).max(through_any);
         at.map(|at| self.clock.of_steady(at))
     }
 
-    /// Whether a descriptor holds a record.
-    pub fn is_held(&self, row: &LeaseRow) -> bool {
-        self.audience.is_held(row.record, row.attempt)
+    /// Whether a descriptor holds a record, and one did at this moment.
+    pub fn is_held(&self, row: &LeaseRow, by: LeaseTime) -> bool {
+        self.audience.is_held(row.record, row.attempt, by)
     }
 
     /// Nothing was heard of an agent for long: kernels are to ask for what they would answer.

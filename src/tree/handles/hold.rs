@@ -16,7 +16,7 @@ use crate::config::Config;
 use crate::engine::{
     About, Audience as _, Context, Fence, Origin, Refuse, Slot, forbids_taking, slot,
 };
-use crate::numbers::{Attempt, RecordKey};
+use crate::numbers::{Attempt, LeaseTime, RecordKey};
 use crate::refusal::{Door, Refusal, Rule};
 use crate::store::{Read, Record, Result, Standing};
 use crate::tree::computed::Computed;
@@ -41,23 +41,24 @@ impl Hold {
     }
 }
 
-/// How many descriptors hold each claim.
+/// How many descriptors hold each claim, and since when some do.
 #[derive(Default)]
-pub(in crate::tree) struct Holds(Mutex<HashMap<Claim, u32>>);
+pub(in crate::tree) struct Holds(Mutex<HashMap<Claim, (u32, LeaseTime)>>);
 
 impl Holds {
-    pub fn has(&self, record: RecordKey, attempt: Attempt) -> bool {
-        self.0.lock().contains_key(&(record, attempt))
+    /// Whether some do, and did at this moment.
+    pub fn has(&self, claim: Claim, by: LeaseTime) -> bool {
+        self.0.lock().get(&claim).is_some_and(|(_, since)| *since <= by)
     }
 
-    pub(super) fn add(&self, claim: Claim) {
-        *self.0.lock().entry(claim).or_insert(0) += 1;
+    pub(super) fn add(&self, claim: Claim, now: LeaseTime) {
+        self.0.lock().entry(claim).or_insert((0, now)).0 += 1;
     }
 
     /// Takes one away; says whether it was the last.
     pub(super) fn remove(&self, claim: Claim) -> bool {
         let mut holds = self.0.lock();
-        let Some(count) = holds.get_mut(&claim) else { return false };
+        let Some((count, _)) = holds.get_mut(&claim) else { return false };
         *count -= 1;
         *count == 0 && holds.remove(&claim).is_some()
     }
@@ -111,7 +112,7 @@ impl WorkTree {
         let text = text.into_bytes().into();
         let hold = Hold { record: key, fence, context, text };
         let claim = hold.claim();
-        self.hub.holds.add(claim);
+        self.hub.holds.add(claim, self.engine.lease_now());
         let held = self.handles.hold(Computed::Hold(key).ino());
         let opened = self.opened(caller, held, Open::Hold(Box::new(hold)));
         if opened.is_err() {

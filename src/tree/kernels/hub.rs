@@ -23,7 +23,7 @@ use super::told::{Going, Stage};
 use super::touched::{Touch, Touched, Touches};
 use crate::engine::{self, Audience, Effect, Fate, IsWritten, Live, Origin, Scopes};
 use crate::names::{AgentName, Dentry, FileName};
-use crate::numbers::{Attempt, G, Ino, RecordKey};
+use crate::numbers::{Attempt, G, Ino, LeaseTime, RecordKey};
 use crate::store::Record;
 use crate::tree::callers::identity::Identity;
 use crate::tree::callers::{caller, seen::Seen};
@@ -434,28 +434,28 @@ impl Audience for Hub {
         self.moved_away.takes(&from.to_owned(), id, |ino| self.knows_in(id, ino))
     }
 
-    fn last_seen(&self, agent: &AgentName) -> Option<u64> {
+    fn last_seen(&self, agent: &AgentName, by: u64) -> Option<u64> {
         let identities = self.identities.read();
         let acts = |member: &&Member| {
             let identity = identities.get(&member.mount.id());
             identity.is_some_and(|identity| identity.agent.as_ref() == Some(agent))
         };
         let members = self.members();
-        let seen = members.iter().filter(acts).map(|member| member.mount.last_seen_ns());
-        seen.chain(self.parted.agent(agent)).max()
+        let seen = members.iter().filter(acts).map(|member| member.mount.seen());
+        seen.chain(self.parted.agent(agent)).filter_map(|seen| seen.last_by(by)).max()
     }
 
-    fn last_seen_user(&self, uid: u32) -> Option<u64> {
+    fn last_seen_user(&self, uid: u32, by: u64) -> Option<u64> {
         let members = self.members();
-        let seen = members.iter().filter_map(|member| member.mount.last_seen_of_ns(uid));
-        seen.chain(self.parted.user(uid)).max()
+        let seen = members.iter().filter_map(|member| member.mount.seen_of(uid));
+        seen.chain(self.parted.user(uid)).filter_map(|seen| seen.last_by(by)).max()
     }
 
     fn listen_for(&self, agent: &AgentName, uid: Option<u32>) {
         let is_used = |member: &&Member| {
             let identity = self.identity(member.mount.id());
             let acts = identity.is_some_and(|identity| identity.agent.as_ref() == Some(agent));
-            acts || uid.is_some_and(|uid| member.mount.last_seen_of_ns(uid).is_some())
+            acts || uid.is_some_and(|uid| member.mount.seen_of(uid).is_some())
         };
         let members = self.members();
         members.iter().filter(is_used).for_each(|member| member.mount.forget_names());
@@ -477,8 +477,8 @@ impl Audience for Hub {
         caller::has_group(thread, group)
     }
 
-    fn is_held(&self, record: RecordKey, attempt: Attempt) -> bool {
-        self.holds.has(record, attempt)
+    fn is_held(&self, record: RecordKey, attempt: Attempt, by: LeaseTime) -> bool {
+        self.holds.has((record, attempt), by)
     }
 }
 

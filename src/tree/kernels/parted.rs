@@ -8,7 +8,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use parking_lot::Mutex;
-use workfs_mount::Mount;
+use workfs_mount::{Mount, Seen};
 
 use crate::limits::PARTED_USERS_MAX;
 use crate::names::AgentName;
@@ -21,17 +21,16 @@ pub(super) struct Parted(Mutex<Signs>);
 #[derive(Default)]
 struct Signs {
     /// As many as there were agents with mounts.
-    agents: HashMap<AgentName, u64>,
-    users: HashMap<u32, u64>,
+    agents: HashMap<AgentName, Seen>,
+    users: HashMap<u32, Seen>,
 }
 
 impl Signs {
     /// Of too many who was seen longest ago is forgotten.
-    fn note_user(&mut self, uid: u32, at: u64) {
-        let seen = self.users.entry(uid).or_default();
-        *seen = (*seen).max(at);
+    fn note_user(&mut self, uid: u32, seen: &Seen) {
+        self.users.entry(uid).or_default().join(seen);
         if self.users.len() > PARTED_USERS_MAX
-            && let Some((uid, _)) = self.users.iter().min_by_key(|(_, at)| **at)
+            && let Some((uid, _)) = self.users.iter().min_by_key(|(_, seen)| seen.last())
         {
             let uid = *uid;
             self.users.remove(&uid);
@@ -44,21 +43,20 @@ impl Parted {
     pub fn note(&self, mount: &Mount, identity: Option<Arc<Identity>>) {
         let mut signs = self.0.lock();
         if let Some(agent) = identity.as_ref().and_then(|identity| identity.agent.as_ref()) {
-            let seen = signs.agents.entry(agent.clone()).or_default();
-            *seen = (*seen).max(mount.last_seen_ns());
+            signs.agents.entry(agent.clone()).or_default().join(&mount.seen());
         }
-        for (uid, at) in mount.last_seen_of_each_ns() {
-            signs.note_user(uid, at);
+        for (uid, seen) in mount.seen_of_each() {
+            signs.note_user(uid, &seen);
         }
     }
 
-    /// When something was last asked for through an agent's mounts.
-    pub fn agent(&self, agent: &AgentName) -> Option<u64> {
+    /// When something was asked for through an agent's mounts.
+    pub fn agent(&self, agent: &AgentName) -> Option<Seen> {
         self.0.lock().agents.get(agent).copied()
     }
 
-    /// When a user last asked for something, who is not the one that this process runs as.
-    pub fn user(&self, uid: u32) -> Option<u64> {
+    /// When a user asked for something, who is not the one that this process runs as.
+    pub fn user(&self, uid: u32) -> Option<Seen> {
         self.0.lock().users.get(&uid).copied()
     }
 }
@@ -70,12 +68,17 @@ mod tests {
     #[test]
     fn of_too_many_users_those_who_were_seen_last_are_remembered() {
         let mut signs = Signs::default();
+        let at = |now| {
+            let mut seen = Seen::default();
+            seen.note(now);
+            seen
+        };
         let users = 0..2 * PARTED_USERS_MAX as u32;
-        users.clone().for_each(|uid| signs.note_user(uid, 7 + u64::from(uid)));
+        users.clone().for_each(|uid| signs.note_user(uid, &at(7 + u64::from(uid))));
         let last = users.end - PARTED_USERS_MAX as u32..users.end;
         assert_eq!(signs.users.len(), PARTED_USERS_MAX);
         assert!(last.clone().all(|uid| signs.users.contains_key(&uid)));
-        signs.note_user(last.start, 1);
-        assert_eq!(signs.users[&last.start], 7 + u64::from(last.start), "the last sign counts");
+        signs.note_user(last.start, &at(1));
+        assert_eq!(signs.users[&last.start].last(), 7 + u64::from(last.start), "the last counts");
     }
 }
