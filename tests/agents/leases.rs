@@ -3,12 +3,13 @@
 use std::fs;
 use std::io::{Read, Write};
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
+use std::process::Command;
 use std::time::{Duration, Instant, SystemTime};
 
 use workfs::numbers::UnixNanos;
 
 use crate::harness::{
-    DEADLINE, Errno, Event, Setup, Task, close, left_out, needs, save, until_polled,
+    DEADLINE, Errno, Event, Setup, Task, close, left_out, needs, run, save, until_polled,
 };
 use crate::team::{Team, errno, mv};
 
@@ -100,6 +101,32 @@ fn without_a_daemon_a_lease_that_is_over_is_in_nobody_s_way() {
     let claimed = team.fixture.workfs(&["claim", "t-1", "--agent", "ann"]);
     assert!(!claimed.stderr.contains("bob has"), "{claimed}");
     assert!(team.fixture.ledger().names("t-1").contains(&"expired"));
+}
+
+// P12.5
+#[test]
+fn a_command_in_another_time_name_space_ends_no_lease() {
+    let other = ["--time", "--monotonic", "20000", "--fork", "--"];
+    let unshare = || {
+        let mut unshare = Command::new("unshare");
+        unshare.args(other);
+        unshare
+    };
+    if !needs(&["unshare"]) || !run(unshare().arg("true")).ok() {
+        return left_out("there can be no other time name space");
+    }
+    let team = bob_has("4h");
+    team.fixture.unmount_all();
+    team.fixture.await_no_daemon();
+    let has = || team.fixture.workfs(&["list"]).success().stdout.contains("bob");
+    assert!(has());
+    let status = team.fixture.command(&["status"]);
+    let mut elsewhere = unshare();
+    elsewhere.arg(status.get_program()).args(status.get_args());
+    elsewhere.envs(status.get_envs().filter_map(|(name, value)| Some((name, value?))));
+    run(&mut elsewhere).success();
+    assert!(has());
+    assert_eq!(team.fixture.ledger().names("t-1").last(), Some(&"claimed"));
 }
 
 // P12.2

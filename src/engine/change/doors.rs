@@ -39,7 +39,7 @@ pub struct Doors {
     pub clock: Arc<dyn Fn() -> UnixNanos + Send + Sync>,
     /// Nanoseconds since some moment of this boot; never set, never going back.
     pub steady: Arc<dyn Fn() -> u64 + Send + Sync>,
-    /// Which boot `steady` counts in.
+    /// Which boot `steady` counts in, and by which of its steady clocks: time name spaces have their own.
     pub boot: Arc<str>,
     /// Fills a buffer with random bytes.
     pub random: Random,
@@ -73,9 +73,22 @@ fn steady_now() -> u64 {
 
 /// Where the kernel does not say, each daemon counts as a boot of its own.
 fn boot_id() -> Arc<str> {
-    let said = std::fs::read_to_string("/proc/sys/kernel/random/boot_id");
-    let said = said.map(|id| id.trim().to_owned());
-    said.unwrap_or_else(|_| format!("process {}", std::process::id())).into()
+    let Ok(said) = std::fs::read_to_string("/proc/sys/kernel/random/boot_id") else {
+        return format!("process {}", std::process::id()).into();
+    };
+    let offsets = std::fs::read_to_string("/proc/self/timens_offsets").unwrap_or_default();
+    format!("{}{}", said.trim(), shift(&offsets)).into()
+}
+
+/// By how much this time name space's steady clock is off the machine's; nothing where it is that, as in all that
+/// stores have from before this was told.
+fn shift(offsets: &str) -> String {
+    let of_steady = offsets.lines().find_map(|line| line.strip_prefix("monotonic"));
+    let parts: Vec<_> = of_steady.into_iter().flat_map(str::split_whitespace).collect();
+    if parts.iter().all(|part| *part == "0") {
+        return String::new();
+    }
+    format!(" shifted {}", parts.join(" "))
 }
 
 /// Trace ids need to be unique, not secret; where the kernel gives no bytes they stay zero, which

@@ -2,8 +2,8 @@
 //! where it was when the daemon starts again.
 //!
 //! Within one boot it counts by the machine's steady clock, which nobody can set and which stands
-//! still while the machine sleeps. After another boot the wall clock says how much time has passed;
-//! if that was set back meanwhile, none has.
+//! still while the machine sleeps. After another boot, and in another time name space, the wall clock says
+//! how much time has passed; if that was set back meanwhile, none has.
 
 use std::sync::Arc;
 
