@@ -62,7 +62,13 @@ impl Default for Doors {
 
 fn system_now() -> UnixNanos {
     let now = rustix::time::clock_gettime(rustix::time::ClockId::Realtime);
-    UnixNanos(now.tv_sec.saturating_mul(1_000_000_000).saturating_add(now.tv_nsec))
+    wall_time(now.tv_sec, now.tv_nsec)
+}
+
+/// A clock may be set to what nobody can name.
+fn wall_time(seconds: i64, nanos: i64) -> UnixNanos {
+    let time = seconds.saturating_mul(1_000_000_000).saturating_add(nanos);
+    UnixNanos(time).min(UnixNanos::LAST)
 }
 
 /// Time that the machine sleeps does not count: neither do its owners work then.
@@ -112,4 +118,26 @@ pub fn kill_at(setting: &str) -> Option<Arc<dyn Fn(FaultPoint) + Send + Sync>> {
             let _ = rustix::process::kill_process(me, rustix::process::Signal::KILL);
         }
     }))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_machine_s_own_steady_clock_counts_in_its_boot_and_another_in_one_of_its_own() {
+        let own = "monotonic           0         0\nboottime            0         0\n";
+        assert_eq!([shift(own), shift("")], ["", ""]);
+        let other = "monotonic       20000         7\nboottime            0         0\n";
+        assert_eq!(shift(other), " shifted 20000 7");
+    }
+
+    #[test]
+    fn no_clock_shows_a_time_that_cannot_be_read_again() {
+        for seconds in [i64::MAX / 1_000_000_000, i64::MAX] {
+            let shown = wall_time(seconds, 999_999_999);
+            assert_eq!(UnixNanos::parse_rfc3339(&shown.rfc3339()), Some(shown));
+        }
+        assert_eq!(wall_time(7, 8), UnixNanos(7_000_000_008));
+    }
 }
