@@ -11,6 +11,7 @@ mod disk;
 mod disk_commands;
 mod disk_told;
 mod length;
+mod little_room;
 mod locked;
 mod log;
 mod many_files;

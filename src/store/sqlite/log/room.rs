@@ -66,11 +66,21 @@ pub(super) struct Room {
     /// How long the log was at the last look, in pages; `None` before the first.
     looked_at: Option<u64>,
     is_tight: bool,
+    /// There was room for both once.
+    had_both: bool,
 }
 
 impl Room {
     pub fn new(main: MainFile, log: PathBuf) -> Self {
-        Room { main, log, taken_of_main: 0, taken_of_log: 0, looked_at: None, is_tight: false }
+        Room {
+            main,
+            log,
+            taken_of_main: 0,
+            taken_of_log: 0,
+            looked_at: None,
+            is_tight: false,
+            had_both: false,
+        }
     }
 
     /// Whether the disk was full at the last look or change.
@@ -101,13 +111,12 @@ impl Room {
         let pages = count("PRAGMA page_count").map_err(fail)?;
         let free = count("PRAGMA freelist_count").map_err(fail)?;
         let wanted = (pages + AHEAD_PAGES.saturating_sub(free)) * PAGE_BYTES;
-        let of_main = take(&self.main, wanted, &mut self.taken_of_main)?;
-        let of_log = match open_own(File::options().write(true), &self.log) {
-            Ok(log) => take(&log, (log_pages + AHEAD_PAGES) * FRAME_BYTES, &mut self.taken_of_log)?,
-            // There is none yet, or no descriptor for it: the next commit says more.
-            Err(_) => true,
+        // There is none yet, or no descriptor for it: the next commit says more.
+        let log = open_own(File::options().write(true), &self.log).ok();
+        self.is_tight = match &log {
+            None => !take(&self.main, wanted, &mut self.taken_of_main)?.is_there,
+            Some(log) => !self.take_both(wanted, log, log_pages)?,
         };
-        self.is_tight = !(of_main && of_log);
         // Where just that was taken now, or no step could be; after the log has what it needs, which on a small disk
         // the step would take.
         if !self.is_tight && self.taken_of_main == wanted {
@@ -116,25 +125,73 @@ impl Room {
         self.looked_at = Some(log_pages);
         Ok(())
     }
+
+    /// Takes what is missing of both, the main file's first: then the log can be moved.
+    ///
+    /// Where there never was room for both, as on a disk that has little at the daemon's start, and the log has next
+    /// to nothing ahead, neither takes what the other needs. If the main file had all, nothing could be written any
+    /// more, and if the log had, it could not be moved.
+    fn take_both(&mut self, of_main: u64, log: &File, log_pages: u64) -> Result<bool> {
+        let of_log = (log_pages + AHEAD_PAGES) * FRAME_BYTES;
+        let has = log.metadata().map_or(0, |log| log.blocks() * BLOCK_BYTES);
+        if self.had_both || has >= (log_pages + LOOK_EVERY_PAGES) * FRAME_BYTES {
+            let main = take(&self.main, of_main, &mut self.taken_of_main)?;
+            let log = take(log, of_log, &mut self.taken_of_log)?;
+            self.had_both |= main.is_there && log.is_there;
+            return Ok(main.is_there && log.is_there);
+        }
+        let taken = take(log, of_log, &mut self.taken_of_log)?;
+        if !taken.is_there {
+            return Ok(false);
+        }
+        let main = take(&self.main, of_main, &mut self.taken_of_main)?;
+        if let (false, Some((from, bytes))) = (main.is_there, taken.now) {
+            // Nobody but who asks for this writes into it.
+            let given_back = FallocateFlags::PUNCH_HOLE | FallocateFlags::KEEP_SIZE;
+            // Where its file system cannot, it stays with the log.
+            let _ = fallocate(log, given_back, from, bytes);
+        }
+        self.had_both |= main.is_there;
+        Ok(main.is_there)
+    }
 }
 
-/// Sees to it that a file has room up to the length that is wanted; false where the disk has none. Up to `taken` it
-/// was taken before.
-fn take(file: &File, wanted: u64, taken: &mut u64) -> Result<bool> {
+/// What came of taking room.
+#[derive(Clone, Copy, Debug)]
+struct Taken {
+    /// There is as much as is wanted.
+    is_there: bool,
+    /// From where on so many bytes were taken now.
+    now: Option<(u64, u64)>,
+}
+
+impl Taken {
+    const BEFORE: Taken = Taken { is_there: true, now: None };
+}
+
+/// Sees to it that a file has room up to the length that is wanted, as far as the disk has it. Up to `taken` it was
+/// taken before.
+fn take(file: &File, wanted: u64, taken: &mut u64) -> Result<Taken> {
     let metadata = file.metadata();
     let metadata = metadata.map_err(|error| StoreError::Failed(format!("its size: {error}")))?;
     let length = metadata.len();
     // A file system that compresses says less than it has: then it is taken each time.
-    let is_kept = wanted <= *taken && wanted <= metadata.blocks() * BLOCK_BYTES;
-    if wanted <= length || is_kept {
-        return Ok(true);
+    let had = metadata.blocks() * BLOCK_BYTES;
+    if wanted <= length || wanted <= (*taken).min(had) {
+        return Ok(Taken::BEFORE);
     }
-    let done = fallocate(file, FallocateFlags::KEEP_SIZE, length, wanted - length);
-    if done.is_ok() {
-        *taken = wanted;
+    match fallocate(file, FallocateFlags::KEEP_SIZE, length, wanted - length) {
+        Ok(()) => {
+            let from = if *taken <= had { length.max(*taken) } else { length };
+            *taken = wanted;
+            Ok(Taken { is_there: true, now: Some((from, wanted - from)) })
+        }
+        // A file system that takes nothing ahead hinders nobody.
+        Err(errno) => {
+            let is_there = !is_full(std::io::Error::from(errno).kind());
+            Ok(Taken { is_there, now: None })
+        }
     }
-    // A file system that takes nothing ahead hinders nobody.
-    Ok(!done.is_err_and(|errno| is_full(std::io::Error::from(errno).kind())))
 }
 
 #[cfg(test)]
