@@ -277,7 +277,9 @@ pub(super) fn answers(dir: &Path) -> Result<(), Stop> {
         _ => Failure::io(format!("the mount on {}", dir.shown()), &error).into(),
     };
     let place = dir.to_owned();
-    match daemon::within(MOUNT_ANSWER_WAIT, move || ask_root(&place)).map_err(io)? {
+    let asked = daemon::within(MOUNT_ANSWER_WAIT, move || ask_root(&place));
+    let unasked = |error| Failure::start(format!("asking the mount on {}", dir.shown()), &error);
+    match asked.map_err(unasked)? {
         Some(answer) => answer.map_err(io),
         None => {
             let reason = format!("the mount on {} does not answer", dir.shown());

@@ -8,7 +8,9 @@ use serde::{Deserialize, Serialize};
 use crate::config::{ConfigError, Subject};
 use crate::names::Shown;
 use crate::refusal::{Refusal, Rule};
-use crate::store::{MORE_DESCRIPTORS, OWN_STORE, StoreError, is_full, wants_descriptors};
+use crate::store::{
+    MORE_DESCRIPTORS, MORE_THREADS, OWN_STORE, StoreError, is_full, wants_descriptors,
+};
 
 /// What kind of failure it is; the command line makes an exit code of it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -38,10 +40,6 @@ pub enum Cause {
 
 /// The way out where a layout is wrong.
 pub(super) const LAYOUT_SHOWN: &str = "`workfs init --help` shows one";
-
-/// The way out where a user, or a group of processes, may have no more threads.
-const MORE_THREADS: &str =
-    "raise the limit of processes (`ulimit -u`, or that of the container), or end some";
 
 /// Something that could not be done.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, thiserror::Error)]

@@ -133,6 +133,10 @@ pub const OWN_STORE: &str = "use a store of your own (`--store`), or its owner's
 /// The way out where a process, or the system, may open no more files.
 pub const MORE_DESCRIPTORS: &str = "raise the limit (`ulimit -n`), or close some files";
 
+/// The way out where a user, or a group of processes, may have no more threads.
+pub const MORE_THREADS: &str =
+    "raise the limit of processes (`ulimit -u`, or that of the container), or end some";
+
 /// Whether a system call failed for want of a descriptor: of this process, or of the system.
 #[must_use]
 pub fn wants_descriptors(error: &std::io::Error) -> bool {

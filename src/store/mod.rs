@@ -21,7 +21,9 @@ pub mod sqlite;
 pub use agents::{AgentRow, ReadAgents, TxnAgents};
 pub use checks::{Chunks, Differs, EntryRow, Legible, Numbers, Part, ReadChecks, Way};
 pub use chores::{ReadChores, TxnChores};
-pub use error::{MORE_DESCRIPTORS, OWN_STORE, StoreError, is_full, or_too_long, wants_descriptors};
+pub use error::{
+    MORE_DESCRIPTORS, MORE_THREADS, OWN_STORE, StoreError, is_full, or_too_long, wants_descriptors,
+};
 pub use files::{FileVersion, History, ReadFiles, TxnFiles};
 pub use leases::{LeaseRow, LeaseTold, ReadLeases, TxnLeases};
 pub use links::{ReadLinks, TxnLinks};

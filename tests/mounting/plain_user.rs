@@ -318,6 +318,35 @@ fn who_may_not_make_what_lies_beside_a_store_hears_the_way_out() {
     );
 }
 
+// P6.1 P8.1
+#[test]
+fn where_there_can_be_no_more_threads_the_way_out_is_another_limit() {
+    if !can_become_another() || !needs(&["prlimit"]) {
+        return;
+    }
+    let ran = as_nobody(
+        &of_nobody(),
+        "limited() { prlimit --nproc=1: \"$W\" --store \"$S\" \"$@\"; }
+         w mount $M
+         limited exec -- true && exit 9 || test $? = 75
+         read daemon _ < $S.lock
+         prlimit --pid $daemon --nproc=1:
+         w status && exit 8 || test $? = 75
+         limited doctor || :
+         prlimit --pid $daemon --nproc=$(ulimit -Hu):
+         w unmount $M; gone",
+    );
+    let way = "raise the limit of processes";
+    assert_eq!(ran.stderr.matches(way).count(), 2, "{ran}");
+    let lines = || ran.stdout.lines();
+    let told: Vec<_> =
+        lines().zip(lines().skip(1)).filter(|(_, next)| next.contains(way)).collect();
+    for of in ["warn  mount: ", "warn  working directory: "] {
+        assert!(told.iter().any(|(found, _)| found.starts_with(of)), "{of}: {ran}");
+    }
+    assert!(!ran.stdout.contains("workfs unmount"), "{ran}");
+}
+
 // P6.1 P4.5
 #[test]
 fn where_others_can_write_what_would_lie_elsewhere_that_is_said_and_nothing_else() {

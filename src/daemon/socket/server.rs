@@ -223,8 +223,7 @@ fn admit(number: u64, stream: UnixStream, shared: &Arc<Shared>) -> io::Result<()
     shared.places.leave(number);
     tracing::warn!(%error, "no thread for a connection");
     // Whoever hears nothing takes the daemon for one that is ending, and asks again.
-    let reason = format!("the daemon has no thread for this connection: {error}");
-    let failure = Failure::new(Cause::Busy, reason, "give it more memory, or try again later");
+    let failure = Failure::start("the daemon has no thread for this connection", &error);
     Lines::within(spare, SOCKET_PATIENCE).send_at_once(&Answer::Failed(failure))
 }
 

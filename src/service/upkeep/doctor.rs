@@ -14,7 +14,7 @@ use crate::names::{first_few, printable, shell_word};
 use crate::service::fsck::outline;
 use crate::service::status::chores_that_wait;
 use crate::service::{Exit, Reply, Service, Sink};
-use crate::store::is_made;
+use crate::store::{MORE_THREADS, is_made};
 
 /// How many directories are named in one finding.
 const NAMED_MAX: usize = 10;
@@ -276,7 +276,14 @@ fn mounts(report: &mut DoctorReport, store: &Path) {
     for mount in mounts.into_iter().filter(|mount| mount.is_workfs() && !is_other(mount)) {
         let dir = printable(mount.dir.as_os_str().as_encoded_bytes());
         let is_dead = workfs_mount::state_of(&mount.dir) == DirState::Dead;
-        let answered = answers(mount.dir.clone());
+        let answered = match answers(mount.dir.clone()) {
+            Ok(answered) => answered,
+            Err(error) => {
+                let found = format!("{dir} was not looked at: no thread can be started ({error})");
+                report.warn("mount", found, MORE_THREADS);
+                continue;
+            }
+        };
         // Who asks nicely waits for a daemon that does not answer.
         let lazy = if !is_dead && answered.is_none() { "--lazy " } else { "" };
         let found = match answered {
@@ -300,9 +307,9 @@ fn mounts(report: &mut DoctorReport, store: &Path) {
     report.ok("mounts", format!("{alive} alive"));
 }
 
-/// Asks a mount, which may hang.
-fn answers(dir: PathBuf) -> Option<std::io::Result<()>> {
+/// Asks a mount, which may hang; fails where there can be no thread for it.
+fn answers(dir: PathBuf) -> std::io::Result<Option<std::io::Result<()>>> {
     // Not a `stat`: the kernel may answer that for a process long gone.
     let ask = move || rustix::fs::statvfs(&dir).map(drop).map_err(Into::into);
-    workfs_mount::within(MOUNT_ANSWERS_WITHIN, ask).unwrap_or_else(|error| Some(Err(error)))
+    workfs_mount::within(MOUNT_ANSWERS_WITHIN, ask)
 }
