@@ -41,6 +41,14 @@ pub enum MountError {
     /// `allow_other` or `allow_root` is not for users here.
     #[error("allow_other and allow_root are refused to users here")]
     OthersRefused,
+    /// fusermount3 makes no more mounts for users.
+    #[error("mounting on {dir:?} failed: {detail}")]
+    TooMany {
+        /// The mount point.
+        dir: PathBuf,
+        /// What was said.
+        detail: String,
+    },
     /// Anything else.
     #[error("mounting on {dir:?} failed: {source}")]
     Other {
@@ -80,6 +88,7 @@ impl MountError {
                 "put `user_allow_other` into /etc/fuse.conf, which users must be able to read, or leave \
                  them out, or mount as root"
             }
+            MountError::TooMany { .. } => "unmount one, or raise `mount_max` in /etc/fuse.conf",
             MountError::Other { source, .. } if source.to_string().contains("username") => {
                 "fusermount3 mounts only for users that have a line in /etc/passwd: give this one such a line \
                  (`useradd --uid UID NAME` as root), or mount as root"

@@ -191,6 +191,7 @@ impl From<workfs_mount::MountError> for Failure {
             E::NotFound(_) => Cause::Absent,
             E::NotADirectory(_) => Cause::Usage,
             E::NotPermitted { .. } | E::OthersRefused => Cause::Denied,
+            E::TooMany { .. } => Cause::Busy,
             E::NoFuseDevice(_)
             | E::DeviceRefused(_)
             | E::NoFusermount

@@ -131,6 +131,8 @@ fn refusal(dir: &Path, text: &str) -> MountError {
     let dir = dir.to_owned();
     if text.contains("user_allow_other") {
         MountError::OthersRefused
+    } else if text.contains("too many FUSE") {
+        MountError::TooMany { dir, detail: text.to_owned() }
     } else if text.contains("Too many open files") {
         // Its own limit is that of who starts it.
         let errno = if text.contains("in system") { libc::ENFILE } else { libc::EMFILE };
@@ -236,6 +238,9 @@ mod tests {
         assert!(matches!(kind(text), MountError::NotPermitted { .. }));
         assert!(kind(text).remedy().is_some_and(|way| way.contains("root's rights")));
         assert!(matches!(kind("something else"), MountError::Other { .. }));
+        let text = "fusermount3: too many FUSE filesystems mounted; mount_max=N can be set in /etc/fuse.conf";
+        assert!(matches!(kind(text), MountError::TooMany { .. }));
+        assert!(kind(text).remedy().is_some_and(|way| way.contains("unmount one")));
         // Of a user whom a container was started as, say.
         let nameless = kind("fusermount3: could not determine username").remedy();
         assert!(nameless.is_some_and(|way| way.contains("/etc/passwd")));
