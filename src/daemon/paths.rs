@@ -124,14 +124,18 @@ impl StorePaths {
         }
         let made = std::fs::DirBuilder::new().recursive(true).mode(0o700).create(parent);
         let is_the_store_s = self.beside == self.store;
-        // Who becomes another user may bring the other's variable along.
-        let remedy = if is_the_store_s {
-            OWN_STORE
-        } else {
-            "set XDG_RUNTIME_DIR to a directory of your own, or unset it"
-        };
         made.map_err(|error| {
-            Failure::io(format!("making {}", parent.shown()), &error).if_denied(remedy)
+            let failure = Failure::io(format!("making {}", parent.shown()), &error);
+            match failure.cause {
+                _ if is_the_store_s => failure.if_denied(OWN_STORE),
+                // Who becomes another user may bring the other's variable along, and one may be set to nothing that
+                // is there.
+                Cause::Denied | Cause::Absent | Cause::Usage => {
+                    let remedy = "set XDG_RUNTIME_DIR to a directory of your own, or unset it";
+                    Failure::new(Cause::Denied, failure.reason, remedy)
+                }
+                _ => failure,
+            }
         })?;
         if is_the_store_s || is_own(parent) {
             return Ok(());

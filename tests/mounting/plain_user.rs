@@ -312,9 +312,13 @@ fn who_may_not_make_what_lies_beside_a_store_hears_the_way_out() {
         "\"$W\" --store /none.db mount $M 2> said && exit 1
          grep -q 'use a store of your own' said
          w init > /dev/null; chmod 555 ${S%/*}
-         XDG_RUNTIME_DIR=/ w mount $M 2> said && exit 2
-         chmod 755 ${S%/*}
-         grep -q 'set XDG_RUNTIME_DIR to a directory of your own, or unset it' said",
+         for run in / /dev/null /dev/null/none; do
+             export XDG_RUNTIME_DIR=$run
+             w mount $M 2> said && exit 2 || test $? = 6
+             grep -q 'set XDG_RUNTIME_DIR to a directory of your own, or unset it' said
+             w list
+         done
+         chmod 755 ${S%/*}",
     );
 }
 

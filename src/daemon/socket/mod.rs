@@ -149,7 +149,9 @@ pub fn connect(path: &Path) -> io::Result<Option<UnixStream>> {
     match with_address(path, |address| rustix::net::connect(&socket, address)) {
         Ok(()) => Ok(Some(socket.into())),
         Err(error) => match error.kind() {
-            io::ErrorKind::NotFound | io::ErrorKind::ConnectionRefused => Ok(None),
+            io::ErrorKind::NotFound
+            | io::ErrorKind::NotADirectory
+            | io::ErrorKind::ConnectionRefused => Ok(None),
             _ => Err(error),
         },
     }
