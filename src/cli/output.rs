@@ -299,7 +299,7 @@ impl Output {
 
     /// Shows how far something is.
     pub fn progress(&self, done: u64, total: u64, what: &str) {
-        if self.quiet || self.json || !io::stderr().is_terminal() {
+        if self.quiet || self.json || !is_steered() {
             return;
         }
         let now = Instant::now();
@@ -325,7 +325,7 @@ impl Output {
             Colour::Never => false,
             Colour::Auto => {
                 let no = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
-                !no && io::stderr().is_terminal()
+                !no && is_steered()
             }
         }
     }
@@ -334,6 +334,11 @@ impl Output {
         // Where standard error is gone there is nobody to tell.
         let _ = io::stderr().write_all(text.as_bytes());
     }
+}
+
+/// Whether standard error is a terminal that takes more than text.
+fn is_steered() -> bool {
+    io::stderr().is_terminal() && std::env::var_os("TERM").is_none_or(|term| term != "dumb")
 }
 
 /// What came of writing to standard output.

@@ -40,6 +40,21 @@ fn a_pipe_gets_results_and_no_decoration() {
 
 // P8.1
 #[test]
+fn a_terminal_that_takes_text_alone_gets_no_progress() {
+    if !crate::harness::needs(&["script"]) {
+        return;
+    }
+    let fixture = Fixture::new();
+    let is_drawn = |term| {
+        let bash = fixture.bash().with("W", program()).with("S", fixture.store());
+        let fsck = "script -qec '\"$W\" --store \"$S\" fsck' /dev/null";
+        bash.with("TERM", term).run(fsck).success().stdout.contains("\r\u{1b}")
+    };
+    assert_eq!(["xterm", "dumb"].map(is_drawn), [true, false]);
+}
+
+// P8.1
+#[test]
 fn what_is_wrong_with_a_command_line_steers_no_terminal() {
     let fixture = Setup::default().prepare();
     let word = "\u{1b}[31mX\rY\n\u{202e}Z\u{7}";
