@@ -75,7 +75,13 @@ pub fn run(args: &InitArgs, global: &Global, output: &Output) -> Result<Exit, St
     } else {
         local::close(store);
     }
-    let prepared = done?;
+    let prepared = done.map_err(|stop| match stop {
+        Stop::Failed(mut failed) if is_new && failed.exit == Exit::NoSpace => {
+            failed.reason = daemon::no_room_for_new(&paths);
+            Stop::Failed(failed)
+        }
+        stop => stop,
+    })?;
     let exit = if prepared.taken.left.count > 0 { Exit::Problems } else { Exit::Done };
     let told = tell_done(&paths, is_new, (&config, &prepared), output);
     output.of_done(told, || made_or_set_up(&paths, is_new))?;

@@ -43,7 +43,7 @@ pub fn try_open(paths: &StorePaths, bare: bool, output: &Output) -> Result<OpenS
     let store = daemon::open(paths, Durability::Power, None, Arc::new(Nobody))?;
     closes.iter().for_each(|note| output.note(note));
     let setup = daemon::Setup { bare, ..daemon::Setup::default() };
-    if let Err(failure) = store.set_up(&setup) {
+    if let Err(failure) = store.set_up(paths, &setup) {
         discard(store, paths);
         return Err(failure);
     }

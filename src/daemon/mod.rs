@@ -38,7 +38,7 @@ pub use mounts::point::{
 };
 pub use mounts::users::{Keeper, users_of};
 pub use mounts::wanted::{expect_mountable, expect_possible};
-pub use open::{OpenStore, open, open_to_check, open_to_look};
+pub use open::{OpenStore, no_room_for_new, open, open_to_check, open_to_look};
 pub use paths::{StorePaths, answered};
 pub use setup::{Crowded, Made, Setup, crowded, finish, layout, set_up};
 pub use signals::{Patience, hear_of_children, is_ignored, outlive_long_writes};
@@ -245,7 +245,7 @@ fn begin(
     store: &OpenStore,
     socket: &Path,
 ) -> Result<(UnixListener, SocketFile), Failure> {
-    store.set_up(&Setup::default())?;
+    store.set_up(&options.paths, &Setup::default())?;
     options.paths.make_directory()?;
     let is_shared = store.engine.write_protection().is_some();
     let alone = is_shared.then(|| socket::alone(socket, options.paths.store())).transpose()?;

@@ -18,8 +18,8 @@ use crate::engine::{self, Audience, Doors, Engine};
 use crate::limits::{DAEMON_END_WAIT, LOCK_LEFT_WAIT};
 use crate::names::Shown;
 use crate::service::{Caller, Listed, Service, make_rows};
-use crate::store::sqlite::{Sqlite, remove_files, remove_lock, write_protection};
-use crate::store::{Durability, Identity, Readers, StoreError, Writer};
+use crate::store::sqlite::{NEW_BYTES, Sqlite, remove_files, remove_lock, write_protection};
+use crate::store::{Durability, Identity, Readers, StoreError, Writer, is_made, or_too_long};
 
 /// The environment variable that ends the process at a named point, for crash tests.
 pub const FAULT_VARIABLE: &str = "WORKFS_FAULT";
@@ -59,6 +59,35 @@ impl StoreFile {
 /// # Errors
 /// Held by another process, newer, damaged, not readable, or its configuration is wrong.
 pub fn open(
+    paths: &StorePaths,
+    sync: Durability,
+    config: Option<Arc<Config>>,
+    audience: Arc<dyn Audience>,
+) -> Result<OpenStore, Failure> {
+    let is_there = is_made(paths.store());
+    let opened = open_or_make(paths, sync, config, audience);
+    opened.map_err(|failure| if is_there { failure } else { of_new(paths, failure) })
+}
+
+/// The same failure of a store that is only made: want of room says where, and how much it takes.
+fn of_new(paths: &StorePaths, failure: Failure) -> Failure {
+    match failure.cause {
+        Cause::NoSpace => Failure { reason: no_room_for_new(paths), ..failure },
+        _ => failure,
+    }
+}
+
+/// What is said where a new store has not the room that it takes.
+#[must_use]
+pub fn no_room_for_new(paths: &StorePaths) -> String {
+    let megabytes = NEW_BYTES as f64 / 1e6;
+    let shown = paths.store().shown();
+    or_too_long(&format!(
+        "no space left for the new store {shown}: it needs {megabytes:.1} MB there"
+    ))
+}
+
+fn open_or_make(
     paths: &StorePaths,
     sync: Durability,
     config: Option<Arc<Config>>,
@@ -229,10 +258,11 @@ impl OpenStore {
     ///
     /// # Errors
     /// A refusal or a failure of the store; whoever opens it next sets it up then.
-    pub fn set_up(&self, setup: &Setup) -> Result<(), Failure> {
+    pub fn set_up(&self, paths: &StorePaths, setup: &Setup) -> Result<(), Failure> {
         if self.is_new {
-            setup::set_up(&self.engine, setup)?;
-            setup::finish(&self.engine)?;
+            let set_up = setup::set_up(&self.engine, setup);
+            let finished = set_up.and_then(|_| setup::finish(&self.engine));
+            finished.map_err(|failure| of_new(paths, failure))?;
         }
         // Where `init` was broken off. What cannot be made now the next who opens it makes.
         let (caller, mut left) = (Caller::this_process(), Listed::default());

@@ -1,9 +1,10 @@
 //! Commands that find no room on the disk: the store's, or another.
 
 use std::fs;
+use std::path::Path;
 
 use crate::disk::{fill, on_small_disk, small_disk};
-use crate::harness::{Setup, Shell, run};
+use crate::harness::{Ran, Setup, Shell, run};
 
 // P8.1
 #[test]
@@ -76,6 +77,11 @@ fn a_restore_that_finds_no_room_says_that_it_is_the_stores_disk() {
     assert_eq!(left, 0);
 }
 
+/// Which store has no room to be made, and how much that takes.
+fn says_what_it_takes(ran: &Ran, store: &Path) -> bool {
+    ran.stderr.contains(&format!("{}: it needs 4.5 MB there", store.display()))
+}
+
 // P8.1
 #[test]
 fn an_init_that_finds_no_room_leaves_no_half_of_a_store() {
@@ -90,6 +96,7 @@ fn an_init_that_finds_no_room_leaves_no_half_of_a_store() {
             continue;
         }
         assert_eq!(ran.stderr.matches("[W040]").count(), 1, "{size}: {ran}");
+        assert!(says_what_it_takes(&ran, fixture.store()), "{size}: {ran}");
         assert_eq!(ran.code, 12, "{size}: {ran}");
         assert!(left.is_empty(), "{size}: {left:?}");
     }
@@ -107,6 +114,7 @@ fn a_mount_that_finds_no_room_for_a_new_store_leaves_no_half_of_one() {
         fs::write(&ballast, vec![1; (20 << 20) - (left << 10)]).unwrap();
         let ran = fixture.mount_at(fixture.root()).failure();
         assert_eq!(ran.code, 12, "{left}: {ran}");
+        assert!(says_what_it_takes(&ran, fixture.store()), "{left}: {ran}");
         fixture.await_no_daemon();
         fs::remove_file(&ballast).unwrap();
         let names: Vec<_> = fs::read_dir(&disk).unwrap().map(|entry| entry.unwrap()).collect();

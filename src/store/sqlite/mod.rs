@@ -32,6 +32,7 @@ pub use lock::{
     FILES, Lock, give_to_owner, is_held, is_name_of_store, is_of_store, last_holder, lock_holder,
     named_holder, remove_files, remove_lock, restoring_path,
 };
+pub use log::room::NEW_BYTES;
 pub use reading::{ProtectedWriter, write_protection};
 pub use writer::SqliteWriter;
 

@@ -31,6 +31,9 @@ use crate::store::{Result, StoreError, is_full, open_own};
 /// (1 MiB) besides.
 const AHEAD_PAGES: u64 = 512;
 
+/// What a new store needs where it lies, to be served: what it has itself, and the room ahead.
+pub const NEW_BYTES: u64 = 300_000 + AHEAD_PAGES * (PAGE_BYTES + FRAME_BYTES);
+
 /// Where something is missing so much more is taken, if the disk has it: to take it costs a claim half of what its
 /// change does, and each look finds some twenty pages to be missing.
 const STEP_PAGES: u64 = 512;
