@@ -55,6 +55,8 @@ impl First {
 #[derive(Default)]
 struct File {
     first: Option<First>,
+    /// When another thread was told the new attributes first, so that the first is told none: it finds them.
+    told_another: Option<Instant>,
     /// Those who have a lock, and are to hear of it.
     waiting: Vec<(By, Reply<()>)>,
 }
@@ -75,6 +77,15 @@ pub(in crate::tree) struct Settling {
     start: Start,
 }
 
+impl File {
+    /// Whether the pages are gone when the first asks for anything.
+    fn is_told(&self) -> bool {
+        let is_long_ago = |told: Instant| told.elapsed() >= PAGES_GO_WITHIN;
+        self.first.as_ref().is_some_and(|first| first.is_told)
+            || self.told_another.is_some_and(is_long_ago)
+    }
+}
+
 impl Settling {
     /// Another mount has changed a file that was locked by somebody.
     pub fn change(&self, mount: MountId, ino: Ino) {
@@ -85,7 +96,7 @@ impl Settling {
         let file = state.files.entry((mount, ino)).or_default();
         // Where somebody waits for the first, that one has a lock, of which the writer takes no notice.
         if file.waiting.is_empty() {
-            file.first = None;
+            *file = File::default();
         }
         self.note(&state);
     }
@@ -107,7 +118,11 @@ impl Settling {
         let Some(file) = state.files.get_mut(&(mount, ino)) else { return };
         let now = || First { thread, handle: None, since: Instant::now(), is_told: true };
         let first = file.first.get_or_insert_with(now);
-        first.is_told |= first.thread == thread;
+        if first.thread == thread {
+            first.is_told = true;
+        } else if !first.is_told {
+            file.told_another.get_or_insert_with(Instant::now);
+        }
     }
 
     /// A thread asks for what it does not find among the pages.
@@ -131,12 +146,15 @@ impl Settling {
         }
     }
 
-    /// The first, if it is this, has looked at nothing: the next one is the first.
+    /// The first, if it is this, is done: where it was told nothing the next one is the first.
     fn give_up(&self, of: (MountId, Ino), is_it: impl FnOnce(&First) -> bool) {
         let mut state = self.state.lock();
         let Some(file) = state.files.get_mut(&of) else { return };
         if !file.first.as_ref().is_some_and(is_it) {
             return;
+        }
+        if file.is_told() {
+            return self.settle(state, of);
         }
         file.first = None;
         let next = (!file.waiting.is_empty()).then(|| file.waiting.remove(0));
@@ -147,11 +165,12 @@ impl Settling {
         }
     }
 
-    /// Whether this thread was told, so that the pages are gone; then who waits goes on.
+    /// Whether this is the first, and was told, so that the pages are gone; then who waits goes on.
     fn come_back(&self, mount: MountId, ino: Ino, thread: u32) -> bool {
         let state = self.state.lock();
-        let first = state.files.get(&(mount, ino)).and_then(|file| file.first.as_ref());
-        let is_gone = first.is_some_and(|first| first.thread == thread && first.is_told);
+        let is_gone = state.files.get(&(mount, ino)).is_some_and(|file| {
+            file.is_told() && file.first.as_ref().is_some_and(|first| first.thread == thread)
+        });
         if is_gone {
             self.settle(state, (mount, ino));
         }
@@ -307,6 +326,27 @@ mod tests {
         settling.told(HERE.0, HERE.1, 9);
         assert!(lock(&settling, 9).try_recv().is_ok(), "the pages are gone when it asks");
         assert!(settling.is_idle());
+    }
+
+    #[test]
+    fn who_finds_what_another_was_told_has_no_pages_of_before_a_moment_later() {
+        let settling = changed();
+        let (first, second) = (lock(&settling, 1), lock(&settling, 2));
+        settling.told(HERE.0, HERE.1, 9);
+        settling.reads(HERE.0, HERE.1, 1);
+        assert!(first.try_recv().is_ok() && second.try_recv().is_err(), "that one drops them now");
+        let until = Instant::now() + PAGES_GO_WITHIN;
+        while let Some(left) = until.checked_duration_since(Instant::now()) {
+            std::thread::park_timeout(left);
+        }
+        settling.reads(HERE.0, HERE.1, 1);
+        assert!(second.try_recv().is_ok() && settling.is_idle());
+        // By a handle that is gone one can be told, too.
+        let settling = changed();
+        let waits = [lock(&settling, 1), lock(&settling, 2), lock(&settling, 3)];
+        settling.told(HERE.0, HERE.1, 1);
+        settling.closed(HERE.0, HERE.1, Handle(1));
+        assert!(waits.iter().all(|waits| waits.try_recv().is_ok()) && settling.is_idle());
     }
 
     #[test]
