@@ -6,7 +6,7 @@
 use std::fmt;
 use std::time::Duration;
 
-pub use workfs_mount::{Ino, Operation, ROOT, Requests, Seen, Times};
+pub use workfs_mount::{Ino, Operation, Presence, ROOT, Requests, Times};
 
 macro_rules! counter {
     ($(#[$doc:meta])* $name:ident) => {

@@ -37,7 +37,7 @@ pub use requests::times::{Operation, Requests, Times};
 pub use requests::view::Shows;
 pub use requests::write_at::WriteAt;
 pub use session::{
-    Mount, Seen, Silence, connect, give_back_memory, lazy_buffers, serve_connection,
+    Mount, Presence, Silence, connect, give_back_memory, lazy_buffers, serve_connection,
 };
 pub use shares::{Shares, UsedUp, runs_this_process};
 pub use tree::*;

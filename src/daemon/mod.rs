@@ -203,11 +203,12 @@ impl Serving {
         let service = Arc::new(Service { is_written, until_unwritten, ..unmounted });
         let (looks, ends) = bounded(0);
         if store.engine.write_protection().is_none() {
-            chores::start(&store.engine, ends.clone()).map_err(other("starting the chores"))?;
+            chores::start(&store.engine, ends.clone())
+                .map_err(not_started("starting the chores"))?;
             let looked = lock_files::start(&store.engine, ends);
-            looked.map_err(other("starting to look after locks"))?;
+            looked.map_err(not_started("starting to look after locks"))?;
         }
-        nudge::start(&hub, &store.engine).map_err(other("starting to tell watchers"))?;
+        nudge::start(&hub, &store.engine).map_err(not_started("starting to tell watchers"))?;
         let tree = TxnTree::new(WorkTree::new(store.engine.clone(), Arc::clone(&hub)));
         let mounts = Arc::new(Mounts::new(
             options.paths.clone(),
@@ -219,13 +220,13 @@ impl Serving {
         let (own, shared) = (Arc::clone(&mounts), Arc::clone(&service));
         let (listens, served) = ((listener, socket.clone()), (options, store.file(&options.paths)));
         let server = Server::start(listens, served, own, shared, wake);
-        let server = server.map_err(other("starting to serve the socket"))?;
+        let server = server.map_err(not_started("starting to serve the socket"))?;
         Ok(Serving { service, mounts, server, looks })
     }
 }
 
 /// A failure to start this.
-fn other(what: &str) -> impl Fn(std::io::Error) -> Failure {
+fn not_started(what: &str) -> impl Fn(std::io::Error) -> Failure {
     move |error| Failure::start(what, &error)
 }
 

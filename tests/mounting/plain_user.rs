@@ -485,15 +485,16 @@ fn exec_in_a_user_name_space_that_the_daemon_is_not_in_says_so() {
     if !can_become_another() {
         return;
     }
-    as_nobody(
+    let ran = as_nobody(
         &of_nobody(),
-        "unshare -Ur true || exit 0
+        "unshare -Ur true || { echo none; exit 0; }
          w mount $M
-         if said=$(unshare -Ur $W --store $S exec -- touch x 2>&1); then exit 9; fi
-         echo \"$said\"
-         echo \"$said\" | grep -q 'outside of this user name space'
+         unshare -Ur $W --store $S exec -- touch x 2> said && exit 9 || grep -q 'outside of this user' said
          unshare -Ur $W --store $OUT/own.db exec -- touch x
          w exec -- unshare -Ur touch x
          w unmount $M",
     );
+    if ran.stdout.trim() == "none" {
+        left_out("users can have no name space of users");
+    }
 }

@@ -16,7 +16,7 @@ mod seen;
 mod spare;
 
 pub(crate) use run::Lies;
-pub use seen::Seen;
+pub use seen::Presence;
 
 use std::io;
 use std::os::fd::OwnedFd;
@@ -256,19 +256,19 @@ impl Mount {
 
     /// When somebody asked for something through this mount, by the same clock.
     #[must_use]
-    pub fn seen(&self) -> Seen {
+    pub fn seen(&self) -> Presence {
         self.seen.anybody()
     }
 
     /// The same of one user, who is not the one that this process runs as; `None` for never.
     #[must_use]
-    pub fn seen_of(&self, uid: u32) -> Option<Seen> {
+    pub fn seen_of(&self, uid: u32) -> Option<Presence> {
         self.seen.other(uid)
     }
 
     /// The same of each such user that was seen.
     #[must_use]
-    pub fn seen_of_each(&self) -> Vec<(u32, Seen)> {
+    pub fn seen_of_each(&self) -> Vec<(u32, Presence)> {
         self.seen.others()
     }
 

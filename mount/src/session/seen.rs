@@ -28,12 +28,12 @@ struct Stay {
 
 /// When somebody was seen, in nanoseconds of one clock.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Seen {
+pub struct Presence {
     /// The last first; those that are none at the end.
     stays: [Stay; STAYS_MAX],
 }
 
-impl Seen {
+impl Presence {
     /// Somebody is seen now.
     pub fn note(&mut self, now: u64) {
         let latest = &mut self.stays[0];
@@ -46,11 +46,11 @@ impl Seen {
     }
 
     /// What somebody else has noted of the same.
-    pub fn join(&mut self, other: &Seen) {
+    pub fn join(&mut self, other: &Presence) {
         let both = [self.stays, other.stays].concat();
         let mut both: Vec<_> = both.into_iter().filter(|stay| stay.last != 0).collect();
         both.sort_unstable_by_key(|stay| stay.first);
-        *self = Seen::default();
+        *self = Presence::default();
         for stay in both {
             self.note(stay.first);
             self.stays[0].last = self.stays[0].last.max(stay.last);
@@ -77,7 +77,7 @@ impl Seen {
 struct Signs {
     /// The last sign, so that of those within a tick of the clock only the first costs more.
     last: AtomicU64,
-    seen: Mutex<Seen>,
+    seen: Mutex<Presence>,
 }
 
 impl Signs {
@@ -93,7 +93,7 @@ impl Signs {
         self.last.load(Ordering::Relaxed)
     }
 
-    fn seen(&self) -> Seen {
+    fn seen(&self) -> Presence {
         *self.seen.lock()
     }
 }
@@ -151,17 +151,17 @@ impl LastSeen {
     }
 
     /// When anybody was seen.
-    pub(crate) fn anybody(&self) -> Seen {
+    pub(crate) fn anybody(&self) -> Presence {
         self.anybody.seen()
     }
 
     /// When each user was seen who is not the one that the mount is served for.
-    pub(crate) fn others(&self) -> Vec<(u32, Seen)> {
+    pub(crate) fn others(&self) -> Vec<(u32, Presence)> {
         self.others.read().iter().map(|(uid, signs)| (*uid, signs.seen())).collect()
     }
 
     /// When a user was seen who is not the one that the mount is served for.
-    pub(crate) fn other(&self, uid: u32) -> Option<Seen> {
+    pub(crate) fn other(&self, uid: u32) -> Option<Presence> {
         self.others.read().get(&uid).map(Signs::seen)
     }
 }
@@ -174,7 +174,7 @@ mod tests {
 
     #[test]
     fn who_was_seen_by_a_moment_that_is_past_is_told_also_of_who_was_seen_since() {
-        let mut seen = Seen::default();
+        let mut seen = Presence::default();
         assert_eq!((seen.last(), seen.last_by(u64::MAX)), (0, None));
         // Without a pause from 10 to 14 s, then at 20 and 30 s.
         (20..=28).map(|half| half * S / 2).chain([20 * S, 30 * S]).for_each(|at| seen.note(at));
@@ -189,14 +189,14 @@ mod tests {
     #[test]
     fn what_two_have_noted_is_as_if_one_had() {
         let noted = |times: &[u64]| {
-            let mut seen = Seen::default();
+            let mut seen = Presence::default();
             times.iter().for_each(|at| seen.note(at * S));
             seen
         };
         let mut joined = noted(&[1, 2, 3, 10, 11, 30]);
         joined.join(&noted(&[4, 5, 10, 20, 50, 51]));
         assert_eq!(joined, noted(&[1, 2, 3, 4, 5, 10, 11, 20, 30, 50, 51]));
-        joined.join(&Seen::default());
+        joined.join(&Presence::default());
         assert_eq!(joined.last(), 51 * S);
     }
 

@@ -33,9 +33,9 @@ pub fn mount(dir: &Path, options: &MountOptions) -> Result<OwnedFd, Failure> {
 /// Fails where the owners that the daemon tells of are nobody here, nor are we whom it takes us for: where it runs outside
 /// of this user name space, in which the kernel reads its numbers.
 pub fn expect_owners(dir: &Path) -> Result<(), Failure> {
-    let number = |file: &str| std::fs::read_to_string(file).ok();
-    let nobody = number("/proc/sys/kernel/overflowuid").and_then(|text| text.trim().parse().ok());
-    let maps_all = number("/proc/self/uid_map")
+    let text = |file: &str| std::fs::read_to_string(file).ok();
+    let nobody = text("/proc/sys/kernel/overflowuid").and_then(|text| text.trim().parse().ok());
+    let maps_all = text("/proc/self/uid_map")
         .is_none_or(|map| map.split_whitespace().nth(2) == Some(ALL_USERS));
     let owner = rustix::fs::lstat(dir).map(|found| found.st_uid).ok();
     if maps_all || owner != nobody {

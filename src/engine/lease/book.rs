@@ -12,7 +12,7 @@ use crate::engine::Context;
 use crate::engine::change::queued::Queued;
 use crate::limits::{LEASE_BATCH, LEASE_CHANGES_MAX, LEASE_WARNING_MAX, LEASE_WARNING_MIN};
 use crate::names::AgentName;
-use crate::numbers::{Attempt, LeaseTime, RecordKey, Seen};
+use crate::numbers::{Attempt, LeaseTime, Presence, RecordKey};
 use crate::refusal::Refusal;
 use crate::store::{LeaseRow, LeaseTold, Read, Result};
 
@@ -127,7 +127,7 @@ pub(in crate::engine) struct Book {
     returns: BTreeSet<(LeaseTime, RecordKey)>,
     tries: HashMap<RecordKey, LeaseTime>,
     /// When agents were seen to change anything.
-    agents: HashMap<AgentName, Seen>,
+    agents: HashMap<AgentName, Presence>,
 }
 
 impl Book {
@@ -384,7 +384,7 @@ impl Book {
 
 /// When an agent was last seen, but not after `by`: by its mounts, and by what it changed.
 fn last_seen(
-    agents: &HashMap<AgentName, Seen>,
+    agents: &HashMap<AgentName, Presence>,
     signs: &Signs<'_>,
     agent: &AgentName,
     by: LeaseTime,

@@ -8,13 +8,13 @@ use super::lane;
 use crate::engine::{IntoLane, Rename, RenameMode, Take, Wanted, Wish, best_claimable, best_ready};
 use crate::kind::Kind;
 use crate::names::{AgentName, Dentry, FileName, ShownPath};
-use crate::numbers::{Attempt, Ino, UnixNanos, Version, WorkspaceKey};
+use crate::numbers::{Attempt, Ino, Version, WorkspaceKey};
 use crate::refusal::Rule;
 use crate::service::find::{FoundRecord, has_moved_on, path_of, record, workspace};
 use crate::service::import::is_of_the_store;
 use crate::service::request::permitted::{expect_takeable, is_bound, is_closed};
 use crate::service::{Caller, ClaimArgs, Exit, Failure, Service};
-use crate::store::{Record, WorkspaceRow};
+use crate::store::{OrderKey, Record, WorkspaceRow};
 
 /// How often the whole choice is made anew where others took all candidates.
 const ROUNDS_MAX: usize = 64;
@@ -129,7 +129,7 @@ fn not_to_be_had(caller: &Caller, found: &FoundRecord) -> Failure {
 
 /// The workspace in which the best is, and the lane that it is to come to.
 struct Best {
-    key: (i64, UnixNanos),
+    key: OrderKey,
     workspace: WorkspaceRow,
     above: Ino,
     lane: Vec<FileName>,
@@ -208,7 +208,7 @@ fn best(
             let Some(first) = best_ready(read, workspace.key, &*service.is_written)? else {
                 continue;
             };
-            let key = (first.readiness.priority, first.readiness.since);
+            let key = first.order_key();
             if best.as_ref().is_none_or(|best| key < best.key) {
                 let lane = lane::names(kind, claim.to, Some(&caller.name), now)?;
                 let above = lane::above(&workspace)?;

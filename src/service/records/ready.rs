@@ -166,7 +166,7 @@ fn best(read: &dyn Read, lines: &mut [InOrder]) -> Result<Option<(usize, Record)
     let mut best = None;
     for (nth, line) in lines.iter_mut().enumerate() {
         if let Some(record) = line.first(read)? {
-            let key = (record.readiness.priority, record.readiness.since);
+            let key = record.order_key();
             if best.is_none_or(|(other, _)| key < other) {
                 best = Some((key, nth));
             }

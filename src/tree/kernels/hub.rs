@@ -201,10 +201,9 @@ impl Hub {
             let Effect::Data(ino) = effect else { continue };
             let others = members.iter().filter(|member| member.hears_of(Some(*origin)));
             let others = others.map(|member| &member.mount).filter(|mount| mount.knows(*ino));
-            let was_locked = self.locks.was_held(*ino);
             for mount in others {
                 self.add_old_pages(mount.id(), *ino);
-                if was_locked {
+                if self.locks.was_held(*ino) {
                     self.settling.change(mount.id(), *ino);
                 }
             }

@@ -8,7 +8,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use parking_lot::Mutex;
-use workfs_mount::{Mount, Seen};
+use workfs_mount::{Mount, Presence};
 
 use crate::limits::PARTED_USERS_MAX;
 use crate::names::AgentName;
@@ -21,13 +21,13 @@ pub(super) struct Parted(Mutex<Signs>);
 #[derive(Default)]
 struct Signs {
     /// As many as there were agents with mounts.
-    agents: HashMap<AgentName, Seen>,
-    users: HashMap<u32, Seen>,
+    agents: HashMap<AgentName, Presence>,
+    users: HashMap<u32, Presence>,
 }
 
 impl Signs {
     /// Of too many who was seen longest ago is forgotten.
-    fn note_user(&mut self, uid: u32, seen: &Seen) {
+    fn note_user(&mut self, uid: u32, seen: &Presence) {
         self.users.entry(uid).or_default().join(seen);
         if self.users.len() > PARTED_USERS_MAX
             && let Some((uid, _)) = self.users.iter().min_by_key(|(_, seen)| seen.last())
@@ -51,12 +51,12 @@ impl Parted {
     }
 
     /// When something was asked for through an agent's mounts.
-    pub fn agent(&self, agent: &AgentName) -> Option<Seen> {
+    pub fn agent(&self, agent: &AgentName) -> Option<Presence> {
         self.0.lock().agents.get(agent).copied()
     }
 
     /// When a user asked for something, who is not the one that this process runs as.
-    pub fn user(&self, uid: u32) -> Option<Seen> {
+    pub fn user(&self, uid: u32) -> Option<Presence> {
         self.0.lock().users.get(&uid).copied()
     }
 }
@@ -69,7 +69,7 @@ mod tests {
     fn of_too_many_users_those_who_were_seen_last_are_remembered() {
         let mut signs = Signs::default();
         let at = |now| {
-            let mut seen = Seen::default();
+            let mut seen = Presence::default();
             seen.note(now);
             seen
         };
